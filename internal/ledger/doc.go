@@ -1,0 +1,50 @@
+// Package ledger is the journal: one append-only list of events, and the readings of it that others share.
+//
+// # Life of an event
+//
+// A caller builds an [Event] with a [Body] and passes it to [Ledger.Append]. When Append returns nil the event is on
+// disk, has its Seq, Time and Hash, and will never change. Only then may its effect happen: a card is shown, a tool is
+// started, an answer is sent. Everything that approvalbot knows is a reading of these events: the stored record is the
+// rows, the model's transcript and [Run] are folds over them, the surfaces in Slack follow them with [Ledger.Follow],
+// and the audit reads them and checks their chain with [Ledger.Verify].
+//
+// # Once
+//
+// Some things may happen once only: a message starts one run, an approval is resolved once, a call starts once. Such an
+// event makes claims ([Body.Claims]): rows of a unique index. The first append that makes a claim wins; every later one
+// fails with a [*ConflictError] that carries the winning event, and leaves nothing behind. So two parties that race
+// need no lock between them: the journal's commit decides, and the loser learns who won.
+//
+//	message_received     (origin, slack, team, channel, ts) or (origin, http, token, idempotency key)
+//	run_started          (run, run), (message taken, seq of the message)
+//	run_finished         (run end, run)
+//	permission_decided   (decision, run, call)
+//	approval_requested   (ask, run, call), (approval, approval)
+//	approval_shown       (shown, approval, channel, ts)
+//	approval_voted       (vote, approval, team, user or token)
+//	approval_resolved    (resolution, approval)
+//	tool_started         (start, run, call)
+//	tool_finished        (finish, run, call); of a call that was denied also (start, run, call)
+//	message_posted       (posted, thing kind, thing id, channel, ts)
+//	message_settled      (settled, thing kind, thing id, channel, ts); the last one of a run also (run settled, run)
+//
+// A call that was denied has taken its start, so it can't start; one that started has taken it, so it can't be denied.
+//
+// # Appending
+//
+// One goroutine owns the writing connection. Concurrent appends share one transaction, a savepoint each: all or none of
+// an append's events are written, and nobody is answered, conflicts included, before the commit is durable. Only a
+// failed claim rolls back to its savepoint. After any other error the connection is not used again: SQLite may have
+// undone more than the failed statement. The tail is read from disk first, and the callers are answered from what is
+// there: an append whose commit reported an error but took place is a success.
+//
+// If nothing can be written, Append fails with an error that is [ErrNotRecorded] and its effect must not happen.
+//
+// # The chain
+//
+// Every row's hash covers the hash before it, the row's columns and the SHA-256 of its body, so a changed, inserted or
+// removed row breaks the chain from there on, and a body can be erased later without breaking it. A cut tail shows only
+// against a head that is known elsewhere.
+//
+// Nothing outside this package knows SQL.
+package ledger

@@ -1,0 +1,415 @@
+package ledger
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// An Event is one row of the journal. The writer fills in Seq, Time and Hash; the caller fills in the rest.
+type Event struct {
+	Seq     int64     // from 1, dense, in commit order
+	Time    time.Time // when it was committed, UTC, never before the event in front of it
+	Session string    // the conversation, if it belongs to one
+	Run     string    // the run, if it belongs to one
+	Call    string    // the toolCallId within Run, if it is about one call
+	Actor   Actor     // who caused it
+	Body    Body      // what happened; *Erased after its body was erased
+	Hash    Hash      // of this row and, through the one before it, of all rows up to here
+}
+
+// Kind is the name of the event's body, such as "tool_started".
+func (e Event) Kind() string { return e.Body.Kind() }
+
+// A Body says what happened. The types are all in this file.
+type Body interface {
+	// Kind is the body's name in the journal.
+	Kind() string
+	// Claims are the once-keys of an event e with this body.
+	Claims(e Event) []Claim
+}
+
+// A Claim is a once-key: at most one event of the journal may make it. Unused parts stay empty.
+type Claim struct {
+	Scope string
+	Parts [4]string
+}
+
+func claim(scope string, parts ...string) Claim {
+	c := Claim{Scope: scope}
+	copy(c.Parts[:], parts)
+	return c
+}
+
+// The claims that others look up with [Ledger.Claimed].
+func ClaimRun(run string) Claim                { return claim("run", run) }
+func ClaimRunEnd(run string) Claim             { return claim("run_end", run) }
+func ClaimTaken(message int64) Claim           { return claim("message_taken", strconv.FormatInt(message, 10)) }
+func ClaimAsk(run, call string) Claim          { return claim("ask", run, call) }
+func ClaimApproval(approval string) Claim      { return claim("approval", approval) }
+func ClaimResolution(approval string) Claim    { return claim("resolution", approval) }
+func ClaimStart(run, call string) Claim        { return claim("start", run, call) }
+func ClaimFinish(run, call string) Claim       { return claim("finish", run, call) }
+func ClaimRunSettled(run string) Claim         { return claim("run_settled", run) }
+func ClaimOrigin(o Origin) Claim               { return o.claim() }
+func ClaimShown(approval, ch, ts string) Claim { return claim("shown", approval, ch, ts) }
+
+// ActorKind says what sort of party an actor is.
+type ActorKind string
+
+const (
+	ActorUser   ActorKind = "user"   // a person in Slack
+	ActorToken  ActorKind = "token"  // a program with a token of the HTTP API
+	ActorModel  ActorKind = "model"  // the language model
+	ActorSystem ActorKind = "system" // approvalbot itself: timeouts, policy, recovery
+)
+
+// An Actor is who caused an event.
+type Actor struct {
+	Kind ActorKind `json:"kind"`
+	Team string    `json:"team,omitempty"` // Slack workspace of a user (T…, or E… for an organization)
+	ID   string    `json:"id,omitempty"`   // Slack user id, token name, or model name
+	Name string    `json:"name,omitempty"` // as it was called at the time; for people to read, never compared
+	Via  string    `json:"via,omitempty"`  // the surface: slack, http
+}
+
+// Person is the identity that decisions and votes are counted by.
+func (a Actor) Person() Person {
+	if a.Kind != ActorUser {
+		return Person{ID: string(a.Kind) + ":" + a.ID}
+	}
+	return Person{Team: a.Team, ID: a.ID}
+}
+
+// System is the actor of everything that approvalbot does by itself.
+var System = Actor{Kind: ActorSystem}
+
+// A Person is one human being, or a token that names no human being (ID "token:NAME", no team).
+type Person struct {
+	Team string `json:"team,omitempty"`
+	ID   string `json:"id"`
+}
+
+// A Place is where in Slack a run talks. The zero value is nowhere.
+type Place struct {
+	Team    string `json:"team,omitempty"`
+	Channel string `json:"channel,omitempty"` // C…, G… or D…
+	Thread  string `json:"thread,omitempty"`  // ts of the thread's first message
+}
+
+// An Origin is where a message came from: what makes a redelivery the same message.
+type Origin struct {
+	Kind    string `json:"kind"` // slack or http
+	Team    string `json:"team,omitempty"`
+	Channel string `json:"channel,omitempty"`
+	TS      string `json:"ts,omitempty"`    // of the message itself
+	Token   string `json:"token,omitempty"` // name of the token
+	Key     string `json:"key,omitempty"`   // Idempotency-Key
+}
+
+func (o Origin) claim() Claim {
+	if o.Kind == "slack" {
+		return claim("origin", o.Kind, o.Team, o.Channel, o.TS)
+	}
+	return claim("origin", o.Kind, o.Token, o.Key)
+}
+
+// Disposition says what a received message does.
+type Disposition string
+
+const (
+	Starts  Disposition = "starts"  // it starts a run, now or when its turn comes
+	Context Disposition = "context" // it is context for the session's next run
+	Refused Disposition = "refused" // it does nothing; Reason says why
+)
+
+// MessageReceived: a person (or program) said something to us. Written before the delivery is acknowledged.
+type MessageReceived struct {
+	Origin      Origin      `json:"origin"`
+	Place       Place       `json:"place,omitzero"` // where answers go
+	Text        string      `json:"text"`           // as the author meant it: unescaped once, mentions resolved to names
+	Disposition Disposition `json:"disposition"`
+	Reason      string      `json:"reason,omitempty"`
+	Direct      bool        `json:"direct,omitempty"` // in a direct message
+}
+
+// RunStarted: a message's turn has come. All that the model is given besides the messages stands here, so that every
+// request to it can be computed again.
+type RunStarted struct {
+	Message    int64           `json:"message"`              // Seq of the MessageReceived that it works off
+	Place      Place           `json:"place,omitzero"`       // where it talks
+	Requesters []Person        `json:"requesters,omitempty"` // everyone whose words are in the session's instructions
+	Model      string          `json:"model"`
+	System     string          `json:"system"`          // the system prompt
+	Tools      json.RawMessage `json:"tools,omitempty"` // the tool definitions offered, as the model gets them
+	Mode       string          `json:"approvalMode"`    // interactive or fail_closed
+	Policy     string          `json:"approvalPolicy"`
+	Sandbox    string          `json:"sandboxMode"`
+	PolicyHash string          `json:"policyHash"`
+}
+
+// RunStopRequested: a person asked for the run to stop, or its starter went away.
+type RunStopRequested struct {
+	Reason string `json:"reason"`
+}
+
+// RunStatus is where a run stands.
+type RunStatus string
+
+const (
+	RunRunning   RunStatus = "running"
+	RunWaiting   RunStatus = "waiting_for_approval"
+	RunSucceeded RunStatus = "succeeded"
+	RunFailed    RunStatus = "failed"
+	RunCancelled RunStatus = "cancelled"
+)
+
+// Ended tells whether the status is a run's last.
+func (s RunStatus) Ended() bool { return s == RunSucceeded || s == RunFailed || s == RunCancelled }
+
+// RunFinished: the run is over. Every call of it has its terminal state before this is written.
+type RunFinished struct {
+	Status RunStatus `json:"status"`         // succeeded, failed or cancelled
+	Code   string    `json:"code,omitempty"` // of a failure: MODEL_ERROR, REPEATED_TOOL_CALL, APPROVAL_REQUIRED, …
+	Answer string    `json:"answer,omitempty"`
+	Reason string    `json:"reason,omitempty"` // why it failed or was cancelled, for people
+	Rounds int       `json:"rounds"`
+	Usage  Usage     `json:"usage,omitzero"`
+}
+
+// Usage counts a model's tokens.
+type Usage struct {
+	InputTokens  int `json:"inputTokens,omitempty"`
+	OutputTokens int `json:"outputTokens,omitempty"`
+}
+
+// A ToolCall is one call as the model asked for it.
+type ToolCall struct {
+	ID         string `json:"id"`                   // unique within the run; this is the toolCallId everywhere
+	ProviderID string `json:"providerId,omitempty"` // the provider's, where it was empty or repeated
+	Name       string `json:"name"`
+	Arguments  string `json:"arguments"` // as the model wrote them
+}
+
+// ModelCompleted: one sample of the model, whole.
+type ModelCompleted struct {
+	Round       int             `json:"round"` // from 1
+	Text        string          `json:"text,omitempty"`
+	ToolCalls   []ToolCall      `json:"toolCalls,omitempty"`
+	Usage       Usage           `json:"usage,omitzero"`
+	StopReason  string          `json:"stopReason,omitempty"`
+	Raw         json.RawMessage `json:"raw,omitempty"` // the provider's own blocks, opaque
+	SampledFrom int64           `json:"sampledFrom"`   // Seq of the last event that the request was built from
+	RequestHash string          `json:"requestHash"`   // SHA-256, hex, of the request that was sent
+}
+
+// DecisionType is what the policy says of a call.
+type DecisionType string
+
+const (
+	Allow DecisionType = "allow"
+	Ask   DecisionType = "ask"
+	Deny  DecisionType = "deny"
+)
+
+// PermissionDecided: the policy's decision on a call; written for every outcome.
+type PermissionDecided struct {
+	Tool       string       `json:"tool"`
+	Type       DecisionType `json:"type"`
+	Source     string       `json:"source"`
+	Reason     string       `json:"reason"`
+	Rule       string       `json:"rule,omitempty"`
+	PolicyHash string       `json:"policyHash"`
+}
+
+// A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.
+type Preview struct {
+	Summary string   `json:"summary"`          // action and target, one line
+	Target  string   `json:"target,omitempty"` // path, program or host
+	Kind    string   `json:"kind"`             // command, diff or json
+	Body    string   `json:"body"`
+	Notes   []string `json:"notes,omitempty"` // what one should know: "not confined …"
+}
+
+// ApprovalRequested: people are asked. From here on there is a pending approval.
+type ApprovalRequested struct {
+	Approval   string        `json:"approvalId"` // random
+	Tool       string        `json:"toolName"`
+	ToolHash   string        `json:"toolHash"`      // SHA-256, hex, of the tool's definition
+	Arguments  string        `json:"argumentsJson"` // canonical: what is shown, hashed, approved and executed
+	Digest     string        `json:"digest"`        // SHA-256, hex, of Arguments
+	Preview    Preview       `json:"preview"`
+	Reason     string        `json:"reason"` // why it asks
+	Place      Place         `json:"place,omitzero"`
+	Requesters []Person      `json:"requesters,omitempty"`
+	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…
+	Quorum     int           `json:"quorum"`
+	Surfaces   []string      `json:"surfaces"` // who has to show it: slack, http
+	ShowBy     time.Time     `json:"showBy"`
+	Timeout    time.Duration `json:"timeout"`             // nanoseconds, from the first showing
+	PolicyHash string        `json:"policyHash"`          //
+	Cwd        string        `json:"cwd,omitempty"`       // working directory that it will run in
+	Dismissed  string        `json:"dismissed,omitempty"` // why nobody can approve, known when it was opened
+}
+
+// ApprovalShown: the ask stands somewhere where people can decide it.
+type ApprovalShown struct {
+	Approval string    `json:"approvalId"`
+	Surface  string    `json:"surface"`
+	Channel  string    `json:"channel,omitempty"`
+	TS       string    `json:"ts,omitempty"`
+	Until    time.Time `json:"until"` // the deadline; the first showing's holds
+}
+
+// ResolutionType is how an approval ended.
+type ResolutionType string
+
+const (
+	Approved ResolutionType = "approved"
+	Denied   ResolutionType = "denied"
+)
+
+// Source says what made a resolution or a denial.
+type Source string
+
+const (
+	SourceUser          Source = "user"          // a person said so
+	SourceTimeout       Source = "timeout"       // nobody answered
+	SourceAbort         Source = "abort"         // the run was stopped, or approvalbot restarted
+	SourceUndeliverable Source = "undeliverable" // nobody could be asked
+	SourcePolicy        Source = "policy"        // the policy forbids it
+	SourceLoopGuard     Source = "loop_guard"    // it was denied or not answered before in this run
+)
+
+// ApprovalVoted: one person's decision.
+type ApprovalVoted struct {
+	Approval string         `json:"approvalId"`
+	Type     ResolutionType `json:"type"`
+	Reason   string         `json:"reason,omitempty"`
+}
+
+// ApprovalResolved: the approval is over. The event's Time is when.
+type ApprovalResolved struct {
+	Approval string         `json:"approvalId"`
+	Type     ResolutionType `json:"type"`
+	Source   Source         `json:"source"`
+	Reason   string         `json:"reason"`
+	By       *Actor         `json:"by,omitempty"` // the person, where there was one
+}
+
+// ToolStarted: exactly these bytes are about to run.
+type ToolStarted struct {
+	Tool   string `json:"toolName"`
+	Digest string `json:"digest"` // SHA-256, hex, of the canonical arguments
+}
+
+// CallState is where a tool call stands; the names are the AI SDK's.
+type CallState string
+
+const (
+	InputAvailable    CallState = "input-available"
+	ApprovalRequest   CallState = "approval-requested"
+	ApprovalResponded CallState = "approval-responded"
+	OutputAvailable   CallState = "output-available"
+	OutputDenied      CallState = "output-denied"
+	OutputError       CallState = "output-error"
+)
+
+// Terminal tells whether the state is a call's last.
+func (s CallState) Terminal() bool {
+	return s == OutputAvailable || s == OutputDenied || s == OutputError
+}
+
+// ToolFinished: the call's terminal state, and the one output that the model gets for it.
+type ToolFinished struct {
+	Tool    string        `json:"toolName"`
+	State   CallState     `json:"state"`
+	Source  Source        `json:"source,omitempty"`  // of output-denied
+	Code    string        `json:"code,omitempty"`    // of output-error: ABORTED, OUTCOME_UNKNOWN, …
+	Reason  string        `json:"reason,omitempty"`  // of output-denied and output-error, for people
+	Output  string        `json:"output"`            // byte for byte what the model is given
+	Elapsed time.Duration `json:"elapsed,omitempty"` // nanoseconds of execution, waiting not counted
+}
+
+// A Thing is something of ours that stands in Slack as one message.
+type Thing struct {
+	Kind string `json:"kind"` // card, progress, answer
+	ID   string `json:"id"`   // approvalId of a card; run of an answer; Seq of the message received for progress
+}
+
+// MessagePosted: Slack confirmed that a thing stands there.
+type MessagePosted struct {
+	Thing     Thing  `json:"thing"`
+	Channel   string `json:"channel"`
+	TS        string `json:"ts"`
+	Rendering string `json:"rendering"` // SHA-256, hex, of what Slack confirmed
+}
+
+// MessageSettled: a thing stands in its last state, or is gone. Nothing will change it any more.
+type MessageSettled struct {
+	Thing     Thing  `json:"thing"`
+	Channel   string `json:"channel,omitempty"`
+	TS        string `json:"ts,omitempty"`
+	Rendering string `json:"rendering,omitempty"`
+	Gone      string `json:"gone,omitempty"`    // Slack's error code, where it can't be shown there any more
+	RunDone   bool   `json:"runDone,omitempty"` // the last of its run's messages
+}
+
+// Erased stands for a body that was erased; the chain still holds.
+type Erased struct {
+	kind string
+}
+
+func (*MessageReceived) Kind() string   { return "message_received" }
+func (*RunStarted) Kind() string        { return "run_started" }
+func (*RunStopRequested) Kind() string  { return "run_stop_requested" }
+func (*RunFinished) Kind() string       { return "run_finished" }
+func (*ModelCompleted) Kind() string    { return "model_completed" }
+func (*PermissionDecided) Kind() string { return "permission_decided" }
+func (*ApprovalRequested) Kind() string { return "approval_requested" }
+func (*ApprovalShown) Kind() string     { return "approval_shown" }
+func (*ApprovalVoted) Kind() string     { return "approval_voted" }
+func (*ApprovalResolved) Kind() string  { return "approval_resolved" }
+func (*ToolStarted) Kind() string       { return "tool_started" }
+func (*ToolFinished) Kind() string      { return "tool_finished" }
+func (*MessagePosted) Kind() string     { return "message_posted" }
+func (*MessageSettled) Kind() string    { return "message_settled" }
+func (b *Erased) Kind() string          { return b.kind }
+
+func (b *MessageReceived) Claims(Event) []Claim { return []Claim{b.Origin.claim()} }
+func (b *RunStarted) Claims(e Event) []Claim {
+	return []Claim{ClaimRun(e.Run), ClaimTaken(b.Message)}
+}
+func (b *RunStopRequested) Claims(Event) []Claim    { return nil }
+func (b *RunFinished) Claims(e Event) []Claim       { return []Claim{ClaimRunEnd(e.Run)} }
+func (b *ModelCompleted) Claims(Event) []Claim      { return nil }
+func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{claim("decision", e.Run, e.Call)} }
+func (b *ApprovalRequested) Claims(e Event) []Claim {
+	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}
+}
+func (b *ApprovalShown) Claims(Event) []Claim {
+	return []Claim{ClaimShown(b.Approval, b.Channel, b.TS)}
+}
+func (b *ApprovalVoted) Claims(e Event) []Claim {
+	p := e.Actor.Person()
+	return []Claim{claim("vote", b.Approval, p.Team, p.ID)}
+}
+func (b *ApprovalResolved) Claims(Event) []Claim { return []Claim{ClaimResolution(b.Approval)} }
+func (b *ToolStarted) Claims(e Event) []Claim    { return []Claim{ClaimStart(e.Run, e.Call)} }
+func (b *ToolFinished) Claims(e Event) []Claim {
+	if b.State == OutputDenied {
+		return []Claim{ClaimFinish(e.Run, e.Call), ClaimStart(e.Run, e.Call)}
+	}
+	return []Claim{ClaimFinish(e.Run, e.Call)}
+}
+func (b *MessagePosted) Claims(Event) []Claim {
+	return []Claim{claim("posted", b.Thing.Kind, b.Thing.ID, b.Channel, b.TS)}
+}
+func (b *MessageSettled) Claims(e Event) []Claim {
+	c := []Claim{claim("settled", b.Thing.Kind, b.Thing.ID, b.Channel, b.TS)}
+	if b.RunDone {
+		c = append(c, ClaimRunSettled(e.Run))
+	}
+	return c
+}
+func (b *Erased) Claims(Event) []Claim { return nil }

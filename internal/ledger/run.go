@@ -1,0 +1,190 @@
+package ledger
+
+import "time"
+
+// A Run is the reading of one run's events that every view of it is made from: the cards in Slack, the audit, recovery.
+// It is a pure fold: the same events give the same Run, in a process that lived through them and in one that reads them
+// years later. The zero value is ready for [Run.Apply].
+type Run struct {
+	ID        string
+	Session   string
+	Started   *RunStarted
+	StartedAt time.Time
+	StartedBy Actor
+	Rounds    []Round
+	Calls     []*Call // in the order in which the model asked for them
+	Stop      *StopRequest
+	Finished  *RunFinished
+	EndedAt   time.Time
+	Posted    []Posted // what stands in Slack for this run
+	Settled   bool     // nothing in Slack will change for this run any more
+	Last      int64    // Seq of the last event applied
+
+	calls map[string]*Call
+	asks  map[string]*Approval
+}
+
+// A Round is one sample of the model.
+type Round struct {
+	*ModelCompleted
+	Seq int64
+	At  time.Time
+}
+
+// A StopRequest is a stop that somebody asked for.
+type StopRequest struct {
+	By     Actor
+	At     time.Time
+	Reason string
+}
+
+// A Call is one tool call and how far it has come.
+type Call struct {
+	ToolCall
+	Round      int
+	State      CallState
+	Decision   *PermissionDecided
+	Approval   *Approval // where it was asked
+	StartedAt  time.Time // zero: it did not start
+	Finished   *ToolFinished
+	FinishedAt time.Time
+}
+
+// An Approval is one ask and everything that became of it.
+type Approval struct {
+	*ApprovalRequested
+	Seq        int64 // of the approval_requested: the journal number on the card
+	At         time.Time
+	Shown      []ApprovalShown
+	Votes      []Vote
+	Resolved   *ApprovalResolved
+	ResolvedAt time.Time
+}
+
+// Until is the deadline, which the first showing sets. It is zero while the ask hasn't been shown.
+func (a *Approval) Until() time.Time {
+	if len(a.Shown) == 0 {
+		return time.Time{}
+	}
+	return a.Shown[0].Until
+}
+
+// Open tells whether the approval still waits for people.
+func (a *Approval) Open() bool { return a != nil && a.Resolved == nil }
+
+// A Vote is one person's decision.
+type Vote struct {
+	By     Actor
+	Type   ResolutionType
+	Reason string
+	At     time.Time
+}
+
+// Posted is one message of ours in Slack.
+type Posted struct {
+	Thing     Thing
+	Channel   string
+	TS        string
+	Rendering string // SHA-256, hex, of the last rendering that the journal knows as confirmed
+	Settled   bool
+	Gone      string // Slack's error code, where it is gone
+}
+
+// Call finds a call by its toolCallId; nil if there is none.
+func (r *Run) Call(id string) *Call { return r.calls[id] }
+
+// Approval finds an ask by its approvalId; nil if there is none.
+func (r *Run) Approval(id string) *Approval { return r.asks[id] }
+
+// Status is where the run stands.
+func (r *Run) Status() RunStatus {
+	if r.Finished != nil {
+		return r.Finished.Status
+	}
+	for _, c := range r.Calls {
+		if c.Approval.Open() {
+			return RunWaiting
+		}
+	}
+	return RunRunning
+}
+
+// Apply reads one more event. Events of other runs are passed over, so a whole journal can be poured through it.
+func (r *Run) Apply(e Event) {
+	if e.Run == "" || (r.ID != "" && e.Run != r.ID) || e.Seq <= r.Last && e.Seq != 0 {
+		return
+	}
+	r.Last = e.Seq
+	switch b := e.Body.(type) {
+	case *RunStarted:
+		r.ID, r.Session = e.Run, e.Session
+		r.Started, r.StartedAt, r.StartedBy = b, e.Time, e.Actor
+	case *RunStopRequested:
+		if r.Stop == nil {
+			r.Stop = &StopRequest{By: e.Actor, At: e.Time, Reason: b.Reason}
+		}
+	case *RunFinished:
+		r.Finished, r.EndedAt = b, e.Time
+	case *ModelCompleted:
+		r.applyModel(e, b)
+	case *MessagePosted:
+		r.Posted = append(r.Posted, Posted{Thing: b.Thing, Channel: b.Channel, TS: b.TS, Rendering: b.Rendering})
+	case *MessageSettled:
+		r.applySettled(b)
+	default:
+		r.applyCall(e)
+	}
+}
+
+func (r *Run) applyModel(e Event, b *ModelCompleted) {
+	r.Rounds = append(r.Rounds, Round{ModelCompleted: b, Seq: e.Seq, At: e.Time})
+	if r.calls == nil {
+		r.calls, r.asks = map[string]*Call{}, map[string]*Approval{}
+	}
+	for _, tc := range b.ToolCalls {
+		c := &Call{ToolCall: tc, Round: b.Round, State: InputAvailable}
+		r.Calls = append(r.Calls, c)
+		r.calls[tc.ID] = c
+	}
+}
+
+func (r *Run) applySettled(b *MessageSettled) {
+	r.Settled = r.Settled || b.RunDone
+	for i := range r.Posted {
+		p := &r.Posted[i]
+		if p.Thing == b.Thing && p.Channel == b.Channel && p.TS == b.TS {
+			p.Settled, p.Gone = true, b.Gone
+			if b.Rendering != "" {
+				p.Rendering = b.Rendering
+			}
+			return
+		}
+	}
+	r.Posted = append(r.Posted, Posted{Thing: b.Thing, Channel: b.Channel, TS: b.TS, Rendering: b.Rendering, Settled: true, Gone: b.Gone})
+}
+
+func (r *Run) applyCall(e Event) {
+	c := r.calls[e.Call]
+	if c == nil {
+		return
+	}
+	switch b := e.Body.(type) {
+	case *PermissionDecided:
+		c.Decision = b
+	case *ApprovalRequested:
+		c.Approval = &Approval{ApprovalRequested: b, Seq: e.Seq, At: e.Time}
+		r.asks[b.Approval] = c.Approval
+		c.State = ApprovalRequest
+	case *ApprovalShown:
+		c.Approval.Shown = append(c.Approval.Shown, *b)
+	case *ApprovalVoted:
+		c.Approval.Votes = append(c.Approval.Votes, Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
+	case *ApprovalResolved:
+		c.Approval.Resolved, c.Approval.ResolvedAt = b, e.Time
+		c.State = ApprovalResponded
+	case *ToolStarted:
+		c.StartedAt = e.Time
+	case *ToolFinished:
+		c.Finished, c.FinishedAt, c.State = b, e.Time, b.State
+	}
+}
