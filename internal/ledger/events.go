@@ -3,7 +3,9 @@ package ledger
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // An Event is one row of the journal. The writer fills in Seq, Time and Hash; the caller fills in the rest.
@@ -81,6 +83,23 @@ func (a Actor) Person() Person {
 	return Person{Team: a.Team, ID: a.ID}
 }
 
+// DisplayName is what to call the actor in a sentence. It is one line, whatever name it was given.
+func (a Actor) DisplayName() string {
+	name := a.Name
+	if name == "" {
+		name = a.ID
+	}
+	if name == "" {
+		name = string(a.Kind)
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			return ' '
+		}
+		return r
+	}, name)
+}
+
 // System is the actor of everything that approvalbot does by itself.
 var System = Actor{Kind: ActorSystem}
 
@@ -130,8 +149,15 @@ type MessageReceived struct {
 	Text        string      `json:"text"`           // as the author meant it: unescaped once, mentions resolved to names
 	Disposition Disposition `json:"disposition"`
 	Reason      string      `json:"reason,omitempty"`
-	Direct      bool        `json:"direct,omitempty"` // in a direct message
+	Direct      bool        `json:"direct,omitempty"`       // in a direct message
+	Mode        string      `json:"approvalMode,omitempty"` // of the run that it starts; empty means fail_closed
 }
+
+// The approval modes: whether the run it belongs to has a way to ask people.
+const (
+	ModeInteractive = "interactive"
+	ModeFailClosed  = "fail_closed"
+)
 
 // RunStarted: a message's turn has come. All that the model is given besides the messages stands here, so that every
 // request to it can be computed again.
@@ -220,6 +246,7 @@ type PermissionDecided struct {
 	Reason     string       `json:"reason"`
 	Rule       string       `json:"rule,omitempty"`
 	PolicyHash string       `json:"policyHash"`
+	Digest     string       `json:"digest"` // SHA-256, hex, of the canonical arguments: which call it was
 }
 
 // A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.

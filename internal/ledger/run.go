@@ -53,12 +53,13 @@ type Call struct {
 // An Approval is one ask and everything that became of it.
 type Approval struct {
 	*ApprovalRequested
-	Seq        int64 // of the approval_requested: the journal number on the card
-	At         time.Time
-	Shown      []ApprovalShown
-	Votes      []Vote
-	Resolved   *ApprovalResolved
-	ResolvedAt time.Time
+	Seq         int64 // of the approval_requested: the journal number on the card
+	At          time.Time
+	Shown       []ApprovalShown
+	Votes       []Vote
+	Resolved    *ApprovalResolved
+	ResolvedAt  time.Time
+	ResolvedSeq int64
 }
 
 // Until is the deadline, which the first showing sets. It is zero while the ask hasn't been shown.
@@ -180,7 +181,7 @@ func (r *Run) applyCall(e Event) {
 	case *ApprovalVoted:
 		c.Approval.Votes = append(c.Approval.Votes, Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
 	case *ApprovalResolved:
-		c.Approval.Resolved, c.Approval.ResolvedAt = b, e.Time
+		c.Approval.Resolved, c.Approval.ResolvedAt, c.Approval.ResolvedSeq = b, e.Time, e.Seq
 		c.State = ApprovalResponded
 	case *ToolStarted:
 		c.StartedAt = e.Time

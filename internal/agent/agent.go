@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/model"
+	"approvalbot/internal/policy"
+	"approvalbot/internal/tools"
+)
+
+// Config is what an agent is made of. Everything but Instructions and Logger is required.
+type Config struct {
+	Ledger    *ledger.Ledger
+	Approvals *approvals.Registry
+	Model     model.Model
+	Tools     *tools.Set
+	Policy    *policy.Policy
+
+	Instructions string // what this team's agent is for; added to the system prompt
+	Workspace    string // the directory that tools work in; recorded with every ask
+
+	MaxRounds int           // samples of a run; more end it
+	MaxAsks   int           // asks of a run; further ones are denied unasked
+	Drain     time.Duration // how long Run lets runs go on after its context ended, before it aborts them
+
+	Logger *slog.Logger
+}
+
+// The limits where the settings name none: far more than honest work needs, few enough to stop a loop before it tires
+// people out.
+const (
+	DefaultMaxRounds = 40
+	DefaultMaxAsks   = 20
+)
+
+// An Agent runs messages. See the package comment.
+type Agent struct {
+	Config
+	system string
+	specs  json.RawMessage // the tool definitions, as run_started records them
+
+	incoming chan ledger.Event // messages to be worked off, from Receive to Run
+	closed   chan struct{}     // closed when Run takes no more of them
+
+	mu     sync.Mutex
+	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
+}
+
+// New checks the configuration. Nothing happens before [Agent.Recover] and [Agent.Run].
+func New(c Config) (*Agent, error) {
+	if c.MaxRounds <= 0 {
+		c.MaxRounds = DefaultMaxRounds
+	}
+	if c.MaxAsks <= 0 {
+		c.MaxAsks = DefaultMaxAsks
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	specs, err := toolSpecs(c.Tools)
+	if err != nil {
+		return nil, fmt.Errorf("the tools can't be described to a model: %w", err)
+	}
+	return &Agent{
+		Config:   c,
+		system:   systemPrompt(c.Instructions),
+		specs:    specs,
+		incoming: make(chan ledger.Event),
+		closed:   make(chan struct{}),
+		active:   map[string]context.CancelCauseFunc{},
+	}, nil
+}
+
+func toolSpecs(set *tools.Set) (json.RawMessage, error) {
+	var specs []model.ToolSpec
+	for _, s := range set.Specs() {
+		schema, err := s.Schema()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		specs = append(specs, model.ToolSpec{Name: s.Name, Description: s.Description, InputSchema: schema})
+	}
+	return json.Marshal(specs)
+}
+
+// Receive records a message ([*ledger.MessageReceived]) and, if it starts a run, queues it. It returns when the message
+// is on disk; from then on it is worked off, after a restart if need be. A message that was received before comes back
+// as [*ledger.ConflictError] and starts nothing. Between the beginning of [Agent.Run] and its end Receive never waits
+// for a run.
+func (a *Agent) Receive(ctx context.Context, e ledger.Event) (ledger.Event, error) {
+	m, ok := e.Body.(*ledger.MessageReceived)
+	if !ok {
+		return ledger.Event{}, fmt.Errorf("agent: a %s is not a message", e.Kind())
+	}
+	written, err := a.Ledger.Append(ctx, e)
+	if err != nil {
+		return ledger.Event{}, err
+	}
+	if m.Disposition == ledger.Starts {
+		select {
+		case a.incoming <- written[0]:
+		case <-a.closed: // it waits in the journal for the next process
+		}
+	}
+	return written[0], nil
+}
+
+// Run works messages off until ctx ends: first those that the journal holds from before, then what [Agent.Receive]
+// brings. When ctx ends it starts nothing more, lets what runs go on for Config.Drain, aborts the rest, and returns when
+// every run has its end. It is called once, after [Agent.Recover].
+func (a *Agent) Run(ctx context.Context) error {
+	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
+	d := &dispatcher{agent: a, ctx: work, queues: map[string][]ledger.Event{}, ended: make(chan string)}
+	waiting, err := a.Ledger.WaitingMessages(ctx)
+	if err != nil {
+		close(a.closed)
+		return fmt.Errorf("reading the messages that wait: %w", err)
+	}
+	for _, e := range waiting {
+		d.add(e)
+	}
+	for ctx.Err() == nil {
+		select {
+		case e := <-a.incoming:
+			d.add(e)
+		case session := <-d.ended:
+			d.next(session)
+		case <-ctx.Done():
+		}
+	}
+	close(a.closed)
+	d.drain(a.Drain, func() { abort(&endedError{code: codeShutdown, reason: "approvalbot was stopped"}) })
+	return nil
+}
+
+// dispatcher gives each session its messages one at a time. It is used only in the goroutine of Agent.Run.
+type dispatcher struct {
+	agent  *Agent
+	ctx    context.Context           // of the runs; it outlives the context of Agent.Run by the drain
+	queues map[string][]ledger.Event // of the busy sessions: the messages behind the one being worked on
+	ended  chan string               // a session whose message was worked off
+}
+
+func (d *dispatcher) add(e ledger.Event) {
+	queue, busy := d.queues[e.Session]
+	if !busy {
+		d.start(e)
+		d.queues[e.Session] = nil
+		return
+	}
+	// Two deliveries may overtake each other on the way here; the journal's order counts.
+	i := len(queue)
+	for i > 0 && queue[i-1].Seq > e.Seq {
+		i--
+	}
+	d.queues[e.Session] = append(queue[:i:i], append([]ledger.Event{e}, queue[i:]...)...)
+}
+
+func (d *dispatcher) next(session string) {
+	queue := d.queues[session]
+	if len(queue) == 0 {
+		delete(d.queues, session)
+		return
+	}
+	d.queues[session] = queue[1:]
+	d.start(queue[0])
+}
+
+func (d *dispatcher) start(e ledger.Event) {
+	go func() {
+		d.agent.work(d.ctx, e)
+		d.ended <- e.Session // Agent.Run waits for one of these per start
+	}()
+}
+
+// drain waits for the runs in progress, and aborts them when the time is over.
+func (d *dispatcher) drain(grace time.Duration, abort func()) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for len(d.queues) > 0 {
+		select {
+		case session := <-d.ended:
+			delete(d.queues, session) // what is queued behind it stays in the journal
+		case <-timer.C:
+			abort()
+		}
+	}
+}
+
+// ErrNotRunning says that there is no such run, or that it is over.
+var ErrNotRunning = errors.New("this run is not in progress")
+
+// Stop ends a run: open asks and running tools are aborted. Requesters may, and whoever may decide one of its asks;
+// others get an [*approvals.RefusedError]. A run that is over is [ErrNotRunning].
+func (a *Agent) Stop(ctx context.Context, id string, by ledger.Actor) error {
+	state, ok, err := a.Ledger.LoadRun(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !ok || state.Finished != nil {
+		return ErrNotRunning
+	}
+	if err := a.Approvals.MayStop(ctx, state, by); err != nil {
+		return err
+	}
+	reason := "stopped by " + by.DisplayName()
+	_, err = a.Ledger.Append(ctx, ledger.Event{
+		Session: state.Session, Run: id, Actor: by, Body: &ledger.RunStopRequested{Reason: reason},
+	})
+	// Stopping is the safe side: it happens even if it can't be recorded, and the error says so.
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if cancel, ok := a.active[id]; ok {
+		cancel(&endedError{code: codeStopped, reason: reason})
+	}
+	return err
+}
+
+func (a *Agent) register(id string, cancel context.CancelCauseFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active[id] = cancel
+}
+
+func (a *Agent) unregister(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.active, id)
+}
+
+// endedError is the cause of a run's context when it was ended from outside.
+type endedError struct {
+	code   string // of run_finished
+	reason string // a clause: "stopped by Alice"
+}
+
+func (e *endedError) Error() string { return e.reason }
+
+// AbortReason is what the approvals record for asks that were open.
+func (e *endedError) AbortReason() string { return e.reason }

@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/policy"
+	"approvalbot/internal/tools"
+)
+
+// The codes of output-error that are not a tool's own.
+const (
+	codeUnknownTool = "UNKNOWN_TOOL"
+	codeAborted     = "ABORTED"         // it was running when the run was ended; may be partly performed
+	codeUnknown     = "OUTCOME_UNKNOWN" // approvalbot ended while it was running
+	codeToolFailed  = "TOOL_FAILED"
+)
+
+// call takes one tool call to its terminal state. It returns nil when the call has it, an *ApprovalRequiredError when it
+// has it and the run must end, and errHalted when it may be without.
+func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall) error {
+	t := r.target(tc)
+	tool, ok := r.Tools.Get(tc.Name)
+	if !ok {
+		return halted(r.finish(ctx, t, failed(codeUnknownTool, fmt.Sprintf("There is no tool called %q.", tc.Name), "")))
+	}
+	args, err := tools.ParseArguments(tool.Spec(), []byte(tc.Arguments))
+	if err != nil {
+		return halted(r.finish(ctx, t, toolFailure(ctx, err)))
+	}
+	if ctx.Err() != nil {
+		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	}
+	d := r.decide(tool.Spec(), args)
+	_, err = r.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, &ledger.PermissionDecided{
+		Tool: tc.Name, Type: ledger.DecisionType(d.Type), Source: string(d.Source), Reason: d.Reason, Rule: d.Rule,
+		PolicyHash: r.policy.Hash(), Digest: digest(args),
+	}))
+	switch {
+	case err != nil:
+		return halted(err)
+	case d.Allowed():
+		return r.perform(ctx, t, tool, args)
+	case d.NeedsApproval():
+		return r.ask(ctx, earlier, t, tool, args, d)
+	}
+	return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
+}
+
+func policyReason(d policy.Decision) string {
+	return "The policy forbids it: " + sentence(firstOf(d.Reason, "no reason was given"))
+}
+
+func (r *run) decide(spec tools.Spec, args json.RawMessage) policy.Decision {
+	return r.policy.Decide(policy.Call{
+		Tool: spec.Name, Args: args,
+		ReadOnly:    spec.Annotations.ReadOnly(),
+		Destructive: spec.Annotations.Destructive(),
+		OpenWorld:   spec.Annotations.OpenWorld(),
+	})
+}
+
+// ask puts the call before people and does what they say.
+func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools.Tool, args json.RawMessage, d policy.Decision) error {
+	if r.started.Mode != ledger.ModeInteractive {
+		if err := r.deny(ctx, t, ledger.SourceUndeliverable, "Nobody could be asked: this run has no way to show a request for approval."); err != nil {
+			return halted(err)
+		}
+		return &ApprovalRequiredError{Run: r.id, Call: t.call.ID, Tool: t.call.Name, Reason: d.Reason}
+	}
+	if deniedBefore(earlier, t.call.Name, digest(args)) {
+		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, "The same call was denied or not answered before in this run, so nobody was asked again."))
+	}
+	if r.asks.Add(1) > int64(r.MaxAsks) {
+		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, fmt.Sprintf("This run has asked people %d times already, which is its limit.", r.MaxAsks)))
+	}
+	req, err := r.request(t, tool, args, d)
+	if err != nil {
+		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(err.Error()), "")))
+	}
+	pending, err := r.Approvals.Open(ctx, req)
+	switch {
+	case errors.Is(err, ledger.ErrNotRecorded):
+		return halted(err)
+	case err != nil && ctx.Err() != nil:
+		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	case err != nil:
+		return halted(r.deny(ctx, t, ledger.SourceUndeliverable, denialReason(ledger.SourceUndeliverable, err.Error(), nil)))
+	}
+	res := pending.Wait(ctx)
+	switch {
+	case !res.Recorded():
+		return halted(fmt.Errorf("the resolution of %s is not recorded", t.call.ID))
+	case res.Type != ledger.Approved:
+		return halted(r.deny(ctx, t, res.Source, denialReason(res.Source, res.Reason, res.By)))
+	}
+	return r.approved(ctx, t, tool, args, req)
+}
+
+func (r *run) request(t target, tool tools.Tool, args json.RawMessage, d policy.Decision) (approvals.Request, error) {
+	p, err := tool.Describe(args)
+	if err != nil {
+		return approvals.Request{}, err
+	}
+	hash, _ := r.Tools.Hash(t.call.Name)
+	var surfaces []string
+	if r.started.Place.Channel != "" {
+		surfaces = []string{"slack"}
+	}
+	return approvals.Request{
+		Key: approvals.Key{Run: r.id, Call: t.call.ID}, Session: r.session,
+		Tool: t.call.Name, ToolHash: hash, Arguments: string(args), Reason: d.Reason,
+		Preview:    ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
+		Place:      r.started.Place,
+		Requesters: r.started.Requesters,
+		Surfaces:   surfaces,
+		PolicyHash: r.policy.Hash(),
+		Cwd:        r.Workspace,
+	}, nil
+}
+
+// approved runs an approved call, if it is still what people approved: nothing ended the run meanwhile, the policy
+// doesn't forbid it now, tool and bytes are those that were shown.
+func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json.RawMessage, req approvals.Request) error {
+	if ctx.Err() != nil {
+		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	}
+	if d := r.decide(tool.Spec(), args); d.Denied() {
+		return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
+	}
+	hash, ok := r.Tools.Hash(t.call.Name)
+	if !ok || hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
+		return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
+	}
+	return r.perform(ctx, t, tool, json.RawMessage(req.Arguments))
+}
+
+// perform is the one place where a tool is called.
+func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.RawMessage) error {
+	if ctx.Err() != nil {
+		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	}
+	_, err := r.Ledger.Append(ctx, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))
+	var conflict *ledger.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return nil // it has ended, or runs already: once is enough
+	case err != nil && ctx.Err() != nil && !errors.Is(err, ledger.ErrNotRecorded):
+		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	case err != nil:
+		return halted(err)
+	}
+	start := time.Now()
+	out, err := callTool(ctx, tool, args)
+	f := &ledger.ToolFinished{State: ledger.OutputAvailable, Output: out.Text}
+	if err != nil {
+		f = toolFailure(ctx, err)
+	}
+	f.Elapsed = time.Since(start)
+	return halted(r.finishStarted(ctx, t, f))
+}
+
+// callTool turns a tool's panic into its failure: what one tool does wrong must not take down the runs of others.
+func callTool(ctx context.Context, tool tools.Tool, args json.RawMessage) (out tools.Output, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the tool crashed (%v) and may have performed a part", p)
+		}
+	}()
+	return tool.Call(ctx, args)
+}
+
+// toolFailure is the ending that an error of a tool, or of its arguments, makes.
+func toolFailure(ctx context.Context, err error) *ledger.ToolFinished {
+	var e *tools.Error
+	switch {
+	case errors.As(err, &e):
+		return failed(string(e.Code), e.Message, e.Text())
+	case ctx.Err() != nil:
+		return failed(codeAborted, "It was stopped while it ran ("+abortReason(ctx)+") and may be partly performed.", "")
+	}
+	return failed(codeToolFailed, sentence(err.Error()), "")
+}
+
+// abortReason is the sentence for a call that the run's end kept from starting.
+func abortReason(ctx context.Context) string {
+	reason := "it was stopped"
+	var cause *endedError
+	if errors.As(context.Cause(ctx), &cause) {
+		reason = cause.reason
+	}
+	return "The run was ended before this call could start: " + sentence(reason)
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"approvalbot/internal/ledger"
+)
+
+// Recover ends every run that an earlier process left open, before anything else starts. What had not started is denied,
+// what had started and has no end is of unknown outcome and never run again, and the run is cancelled. It can be
+// interrupted at any point and called again: any prefix of a journal recovers to the same endings.
+func (a *Agent) Recover(ctx context.Context) error {
+	open, err := a.Ledger.UnfinishedRuns(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the runs that were interrupted: %w", err)
+	}
+	for _, id := range open {
+		if err := a.closeRun(ctx, id, "approvalbot restarted"); err != nil {
+			return fmt.Errorf("ending the interrupted run %s: %w", id, err)
+		}
+		a.Logger.Info("an interrupted run was ended", "run", id)
+	}
+	return nil
+}
+
+// settle ends a halted run as soon as the journal can be written again, or leaves that to the next process.
+func (a *Agent) settle(ctx context.Context, id string) {
+	for {
+		if err := a.Ledger.WaitWritable(ctx); err != nil {
+			return
+		}
+		err := a.closeRun(ctx, id, "approvalbot could not write its journal")
+		if err == nil {
+			return
+		}
+		a.Logger.Error("a halted run could not be ended yet", "run", id, "error", err)
+		if !errors.Is(err, ledger.ErrNotRecorded) {
+			return // it can't be read; the next process tries again
+		}
+	}
+}
+
+// closeRun gives everything in a run that is open its end. why is a clause without a subject of its own.
+func (a *Agent) closeRun(ctx context.Context, id, why string) error {
+	state, ok, err := a.Ledger.LoadRun(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !ok || state.Finished != nil {
+		return nil
+	}
+	for _, c := range state.Calls {
+		if c.State.Terminal() {
+			continue
+		}
+		if err := a.closeCall(ctx, state, c, why); err != nil {
+			return err
+		}
+	}
+	_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{
+		Session: state.Session, Run: id, Actor: ledger.System,
+		Body: &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeRestarted, Reason: why + " before it was done", Rounds: len(state.Rounds)},
+	})
+	return unlessConflict(err)
+}
+
+func (a *Agent) closeCall(ctx context.Context, state *ledger.Run, c *ledger.Call, why string) error {
+	t := target{session: state.Session, run: state.ID, call: c.ToolCall}
+	if !c.StartedAt.IsZero() {
+		return a.finish(ctx, t, failed(codeUnknown, sentence(why+" while this was running")+
+			" Whether it was performed, wholly or in part, is not known. It is not run again by itself; check before you do.", ""))
+	}
+	reason := sentence(why + " before this call could start")
+	if c.Approval.Open() {
+		reason = sentence(why + " before anyone answered")
+		_, err := a.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, &ledger.ApprovalResolved{
+			Approval: c.Approval.ApprovalRequested.Approval, Type: ledger.Denied, Source: ledger.SourceAbort, Reason: reason,
+		}))
+		if unlessConflict(err) != nil {
+			return err
+		}
+	}
+	return a.deny(ctx, t, ledger.SourceAbort, reason)
+}
+
+// unlessConflict passes over the error that says that it was done before.
+func unlessConflict(err error) error {
+	var conflict *ledger.ConflictError
+	if errors.As(err, &conflict) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,318 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/model"
+	"approvalbot/internal/policy"
+)
+
+// The codes of run_finished.
+const (
+	codeStopped          = "STOPPED"            // a person stopped it
+	codeShutdown         = "SHUTDOWN"           // approvalbot was stopped
+	codeRestarted        = "RESTARTED"          // ended by recovery
+	codeModelError       = "MODEL_ERROR"        // the model didn't answer
+	codeRoundLimit       = "ROUND_LIMIT"        // too many rounds
+	codeRepeated         = "REPEATED_TOOL_CALL" // the same call with the same result again and again
+	codeDenied           = "DENIED_REPEATEDLY"  // people keep saying no
+	codeApprovalRequired = "APPROVAL_REQUIRED"  // an ask that can't be shown to anyone (fail_closed)
+)
+
+// ApprovalRequiredError ends a run whose mode is fail_closed: a call needs approval and there is no way to ask.
+type ApprovalRequiredError struct {
+	Run, Call, Tool, Reason string
+}
+
+func (e *ApprovalRequiredError) Error() string {
+	return fmt.Sprintf("%s needs approval and nobody can be asked here: %s", e.Tool, e.Reason)
+}
+
+// errHalted says that the run can't go on because the journal couldn't be written or read. What it left open is closed
+// as after a crash.
+var errHalted = errors.New("the journal could not be written")
+
+func halted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errHalted, err)
+}
+
+// run is one run in progress. Its fields don't change while its calls run, but for the counter.
+type run struct {
+	*Agent
+	id      string
+	session string
+	started *ledger.RunStarted
+	policy  *policy.Policy
+	asks    atomic.Int64
+}
+
+func (r *run) target(c ledger.ToolCall) target { return target{session: r.session, run: r.id, call: c} }
+
+// work takes a message and works it off to its end, whatever happens on the way.
+func (a *Agent) work(ctx context.Context, msg ledger.Event) {
+	r, err := a.take(ctx, msg)
+	if err != nil || r == nil {
+		if err != nil {
+			a.Logger.Error("a message could not be taken; it waits in the journal", "session", msg.Session, "message", msg.Seq, "error", err)
+		}
+		return
+	}
+	runCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a.register(r.id, cancel)
+	defer a.unregister(r.id)
+
+	end, err := r.rounds(runCtx)
+	if err == nil {
+		_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: ledger.System, Body: end})
+	}
+	if err != nil {
+		a.Logger.Error("a run was halted", "run", r.id, "session", r.session, "error", err)
+		a.settle(ctx, r.id)
+	}
+}
+
+// take records that the message's turn has come. It returns nil if the message was taken before.
+func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
+	m := msg.Body.(*ledger.MessageReceived)
+	r := &run{Agent: a, id: "run_" + uuid.NewString(), session: msg.Session, policy: a.Policy}
+	for {
+		people, err := a.requesters(ctx, msg)
+		if err != nil {
+			return nil, err
+		}
+		settings := a.Policy.Settings()
+		r.started = &ledger.RunStarted{
+			Message: msg.Seq, Place: m.Place, Requesters: people,
+			Model: a.Model.Name(), System: a.system, Tools: a.specs,
+			Mode: firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
+			Sandbox: string(settings.SandboxMode), PolicyHash: a.Policy.Hash(),
+		}
+		_, err = a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
+		var conflict *ledger.ConflictError
+		switch {
+		case err == nil:
+			return r, nil
+		case errors.As(err, &conflict):
+			return nil, nil
+		case !errors.Is(err, ledger.ErrNotRecorded):
+			return nil, err
+		}
+		if err := a.Ledger.WaitWritable(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// requesters are everyone whose words are in the session's instructions when the message's turn comes.
+func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Person, error) {
+	var people []ledger.Person
+	seen := map[ledger.Person]bool{}
+	add := func(e ledger.Event) {
+		if p := e.Actor.Person(); !seen[p] {
+			seen[p] = true
+			people = append(people, p)
+		}
+	}
+	for e, err := range a.Ledger.Read(ctx, 0, ledger.Filter{Session: msg.Session, Kinds: []string{"message_received"}}) {
+		if err != nil {
+			return nil, err
+		}
+		m, ok := e.Body.(*ledger.MessageReceived)
+		if ok && (m.Disposition == ledger.Context || m.Disposition == ledger.Starts && e.Seq <= msg.Seq) {
+			add(e)
+		}
+	}
+	add(msg)
+	return people, nil
+}
+
+// rounds samples and executes until the run has an end. An error means that the run is halted.
+func (r *run) rounds(ctx context.Context) (*ledger.RunFinished, error) {
+	var usage ledger.Usage
+	for round := 1; ; round++ {
+		if round > r.MaxRounds {
+			return &ledger.RunFinished{Status: ledger.RunFailed, Code: codeRoundLimit, Rounds: round - 1, Usage: usage,
+				Reason: fmt.Sprintf("It was still not done after %d rounds, which is the limit.", r.MaxRounds)}, nil
+		}
+		sample, end, err := r.sample(ctx, round)
+		if err != nil {
+			return nil, err
+		}
+		if end == nil {
+			usage.InputTokens += sample.Usage.InputTokens
+			usage.OutputTokens += sample.Usage.OutputTokens
+			end, err = r.afterSample(ctx, sample)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if end != nil {
+			end.Rounds, end.Usage = round, usage
+			return end, nil
+		}
+	}
+}
+
+// afterSample executes a sample's calls; it returns the run's end if this was it.
+func (r *run) afterSample(ctx context.Context, sample *ledger.ModelCompleted) (*ledger.RunFinished, error) {
+	if len(sample.ToolCalls) == 0 {
+		if ctx.Err() != nil { // stopped while the last words were being recorded
+			return interrupted(ctx), nil
+		}
+		return &ledger.RunFinished{Status: ledger.RunSucceeded, Answer: sample.Text}, nil
+	}
+	required, err := r.execute(ctx, sample.ToolCalls)
+	if err != nil {
+		return nil, err
+	}
+	if required != nil {
+		return &ledger.RunFinished{Status: ledger.RunFailed, Code: codeApprovalRequired, Reason: required.Error()}, nil
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx), nil
+	}
+	state, ok, err := r.Ledger.LoadRun(ctx, r.id)
+	if err != nil || !ok {
+		return nil, halted(errors.Join(err, ctx.Err()))
+	}
+	return guard(state), nil
+}
+
+// interrupted is the end of a run whose context was ended from outside.
+func interrupted(ctx context.Context) *ledger.RunFinished {
+	end := &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeStopped, Reason: "it was stopped"}
+	var cause *endedError
+	if errors.As(context.Cause(ctx), &cause) {
+		end.Code, end.Reason = cause.code, cause.reason
+	}
+	return end
+}
+
+// sample asks the model once and records its answer whole. It returns the run's end if there was no answer.
+func (r *run) sample(ctx context.Context, round int) (*ledger.ModelCompleted, *ledger.RunFinished, error) {
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx), nil
+	}
+	t, err := r.transcript(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, interrupted(ctx), nil
+	case err != nil:
+		return nil, nil, halted(err)
+	case !t.Complete(): // can't be: every call is ended before the next round
+		return nil, nil, halted(fmt.Errorf("the transcript of run %s has calls without a result", r.id))
+	}
+	req := t.Request()
+	resp, err := r.Model.Generate(ctx, req, nil)
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx), nil
+	}
+	if err != nil {
+		return nil, &ledger.RunFinished{Status: ledger.RunFailed, Code: codeModelError, Reason: err.Error()}, nil
+	}
+	calls, err := r.identify(ctx, resp.ToolCalls)
+	if err != nil {
+		return nil, nil, halted(err)
+	}
+	done := &ledger.ModelCompleted{
+		Round: round, Text: resp.Text, ToolCalls: calls, Raw: resp.Raw, StopReason: resp.StopReason,
+		Usage:       ledger.Usage{InputTokens: resp.Usage.InputTokens, OutputTokens: resp.Usage.OutputTokens},
+		SampledFrom: t.Last(), RequestHash: model.RequestHash(req),
+	}
+	by := ledger.Actor{Kind: ledger.ActorModel, ID: r.Model.Name()}
+	_, err = r.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: by, Body: done})
+	return done, nil, halted(err)
+}
+
+// transcript folds what the session's journal says so far.
+func (r *run) transcript(ctx context.Context) (*Transcript, error) {
+	t := &Transcript{}
+	for e, err := range r.Ledger.Read(ctx, 0, ledger.Filter{Session: r.session}) {
+		if err != nil {
+			return nil, err
+		}
+		if err := t.Apply(e); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// identify gives every call an id that is its own within the run: the provider's, or a fresh one where that is empty or
+// was used before.
+func (r *run) identify(ctx context.Context, calls []model.ToolCall) ([]ledger.ToolCall, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	state, _, err := r.Ledger.LoadRun(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{"": true}
+	for _, c := range state.Calls {
+		used[c.ID] = true
+	}
+	out := make([]ledger.ToolCall, len(calls))
+	for i, c := range calls {
+		out[i] = ledger.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
+		if used[c.ID] {
+			out[i].ID, out[i].ProviderID = "call_"+uuid.NewString(), c.ID
+		}
+		used[out[i].ID] = true
+	}
+	return out, nil
+}
+
+// execute runs a round's calls side by side and returns when each has its terminal state. One call's ending does nothing
+// to the others. If the mode is fail_closed and a call would have to ask, that call is the result.
+func (r *run) execute(ctx context.Context, calls []ledger.ToolCall) (*ApprovalRequiredError, error) {
+	earlier, _, err := r.Ledger.LoadRun(context.WithoutCancel(ctx), r.id)
+	if err != nil {
+		return nil, halted(err)
+	}
+	haltCtx, halt := context.WithCancelCause(ctx)
+	defer halt(nil)
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		wg.Go(func() {
+			errs[i] = r.call(haltCtx, earlier, c)
+			if errors.Is(errs[i], errHalted) { // the others can't go on either
+				halt(&endedError{code: codeRestarted, reason: errHalted.Error()})
+			}
+		})
+	}
+	wg.Wait()
+	var required *ApprovalRequiredError
+	for _, err := range errs {
+		switch {
+		case errors.Is(err, errHalted):
+			return nil, err
+		case required == nil:
+			errors.As(err, &required)
+		}
+	}
+	return required, nil
+}
+
+// deniedBefore tells whether the same call was denied or left unanswered before in this run, so that nobody is asked twice.
+// The words of the reason don't matter, the canonical bytes do.
+func deniedBefore(state *ledger.Run, tool, digest string) bool {
+	for _, c := range state.Calls {
+		if c.State == ledger.OutputDenied && c.Name == tool && c.Decision != nil && c.Decision.Digest == digest {
+			return true
+		}
+	}
+	return false
+}
