@@ -1,0 +1,95 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+
+	"approvalbot/internal/ledger"
+)
+
+// pastByKey answers a decision on an ask that isn't in memory.
+func (r *Registry) pastByKey(ctx context.Context, k Key, d Decision) (Outcome, error) {
+	return r.past(ctx, ledger.ClaimAsk(k.Run, k.Call), d)
+}
+
+// pastByID is pastByKey for those who have the approvalId.
+func (r *Registry) pastByID(ctx context.Context, approvalID string, d Decision) (Outcome, error) {
+	return r.past(ctx, ledger.ClaimApproval(approvalID), d)
+}
+
+// goneByID is the error for an ask that isn't in memory.
+func (r *Registry) goneByID(ctx context.Context, approvalID string) error {
+	snap, res, a, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
+	switch {
+	case err != nil:
+		return err
+	case a != nil:
+		return fmt.Errorf("%w: %s was not open yet", ErrNotFound, approvalID)
+	}
+	return over(snap, res)
+}
+
+func (r *Registry) past(ctx context.Context, request ledger.Claim, d Decision) (Outcome, error) {
+	snap, res, a, err := r.recall(ctx, request)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case a != nil:
+		return r.decide(ctx, a, d)
+	}
+	out := Outcome{Snapshot: snap, Quorum: snap.Ask.Quorum, Repeated: true}
+	return settled(out, res, d)
+}
+
+// recall reads an ask and its end from the journal. It may have been opened since it was looked for in memory; then it
+// is returned as it is there.
+func (r *Registry) recall(ctx context.Context, request ledger.Claim) (Snapshot, Resolution, *ask, error) {
+	e, found, err := r.read(ctx, request)
+	if err != nil {
+		return Snapshot{}, Resolution{}, nil, err
+	}
+	b, ok := e.Body.(*ledger.ApprovalRequested)
+	if !found || !ok { // an erased request is as good as none
+		return Snapshot{}, Resolution{}, nil, ErrNotFound
+	}
+	// An ask leaves memory only after its end is in the journal, so memory has to be asked before the journal.
+	if a := r.find(b.Approval); a != nil {
+		return Snapshot{}, Resolution{}, a, nil
+	}
+	snap := Snapshot{
+		Key: Key{e.Run, e.Call}, ID: b.Approval, Session: e.Session,
+		Ask: ledger.Approval{ApprovalRequested: b, Seq: e.Seq, At: e.Time},
+	}
+	res, err := r.recallEnd(ctx, snap)
+	if res.Recorded() {
+		snap.Ask.Resolved, snap.Ask.ResolvedAt = &res.ApprovalResolved, res.At
+	}
+	return snap, res, nil, err
+}
+
+// recallEnd reads how an ask ended. One that has no end in the journal and isn't in memory is a promise that nobody
+// keeps any more: its answer is no.
+func (r *Registry) recallEnd(ctx context.Context, s Snapshot) (Resolution, error) {
+	e, found, err := r.read(ctx, ledger.ClaimResolution(s.ID))
+	if err != nil {
+		return Resolution{}, err
+	}
+	if b, ok := e.Body.(*ledger.ApprovalResolved); found && ok {
+		return Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq}, nil
+	}
+	reason := "its end could not be recorded"
+	if s.Ask.At.Before(r.began) {
+		reason = "approvalbot restarted"
+	}
+	lost := ending{ledger.SourceAbort, reason}
+	return Resolution{ApprovalResolved: *lost.body(s.ID), At: clock()}, nil
+}
+
+func (r *Registry) read(ctx context.Context, c ledger.Claim) (ledger.Event, bool, error) {
+	e, found, err := r.journal.Claimed(ctx, c)
+	if err != nil {
+		// Whoever wanted to decide something has decided nothing.
+		return e, false, fmt.Errorf("look up an approval: %w: %w", ledger.ErrNotRecorded, err)
+	}
+	return e, found, nil
+}
