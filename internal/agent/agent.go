@@ -209,7 +209,7 @@ func (a *Agent) Stop(ctx context.Context, id string, by ledger.Actor) error {
 	if !ok || state.Finished != nil {
 		return ErrNotRunning
 	}
-	if err := a.Approvals.MayStop(ctx, state, by); err != nil {
+	if err := a.Approvals.MayStop(ctx, by, state.Started.Requesters, state.Started.Place); err != nil {
 		return err
 	}
 	reason := "stopped by " + by.DisplayName()
@@ -245,5 +245,5 @@ type endedError struct {
 
 func (e *endedError) Error() string { return e.reason }
 
-// AbortReason is what the approvals record for asks that were open.
-func (e *endedError) AbortReason() string { return e.reason }
+// Unwrap gives the approvals the words for asks that were open.
+func (e *endedError) Unwrap() error { return &approvals.AbortError{Reason: e.reason} }

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joho/godotenv"
+	"github.com/kelseyhightower/envconfig"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/policy"
+	"approvalbot/internal/tools"
+)
+
+// Settings are what the environment says. The names are written out: a prefix would make envconfig fall back to bare
+// names such as WORKSPACE. What is empty here is filled in by [Settings.complete].
+type Settings struct {
+	BotToken string `envconfig:"SLACK_BOT_TOKEN" desc:"the app's bot token, xoxb-…"`
+	AppToken string `envconfig:"SLACK_APP_TOKEN" desc:"the app-level token with connections:write, xapp-…"`
+	APIURL   string `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
+
+	Approvers  []string `envconfig:"APPROVALBOT_APPROVERS" desc:"required: who may approve. A list of requester (who asked may approve their own request), channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), user ids U…, user group ids S…"`
+	Model      string   `envconfig:"APPROVALBOT_MODEL" desc:"required: demo, or script:FILE (turns from a JSON file)"`
+	Requesters []string `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
+	Channels   []string `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
+
+	Quorum  int           `envconfig:"APPROVALBOT_QUORUM" default:"1" desc:"how many different people have to approve; one deny ends it"`
+	Timeout time.Duration `envconfig:"APPROVALBOT_APPROVAL_TIMEOUT" default:"120s" desc:"how long people have to answer; no answer means no"`
+
+	ApprovalPolicy policy.ApprovalPolicy `envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (nobody is asked)"`
+	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
+	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (default), or unconfined: commands can do whatever this process's user can"`
+
+	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
+	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
+	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
+
+	APIAddr  string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where /healthz and /readyz listen"`
+	APIToken string `envconfig:"APPROVALBOT_API_TOKEN" desc:"the bearer token of the HTTP API; required unless its address is loopback"`
+
+	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
+	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
+	Drain     time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
+	LogLevel  slog.Level    `envconfig:"APPROVALBOT_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
+}
+
+const settingsTable = `{{range .}}  {{usage_key .}}{{with usage_default .}} (default {{.}}){{end}}
+      {{usage_description .}}
+{{end}}`
+
+// settingsHelp is the part of --help that explains the settings.
+func settingsHelp(only func(name string) bool) string {
+	var buf, out bytes.Buffer
+	if err := envconfig.Usagef("", &Settings{}, &buf, settingsTable); err != nil {
+		return err.Error()
+	}
+	keep := false
+	for _, line := range strings.SplitAfter(buf.String(), "\n") {
+		if name := strings.TrimSpace(line); !strings.HasPrefix(line, "      ") {
+			keep = only == nil || only(strings.Fields(name + " -")[0])
+		}
+		if keep {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// serveSettings reads the settings of serve: .env of the current directory, then the environment, which wins.
+func serveSettings() (Settings, error) {
+	if _, err := os.Stat(".env"); err == nil {
+		if err := godotenv.Load(".env"); err != nil {
+			return Settings{}, fmt.Errorf(".env can't be read: %w; it has to be lines of NAME=value", err)
+		}
+	}
+	s, err := readSettings()
+	if err != nil {
+		return Settings{}, err
+	}
+	return s, s.requireServe()
+}
+
+// readSettings reads and checks what the environment says.
+func readSettings() (Settings, error) {
+	var s Settings
+	if err := envconfig.Process("", &s); err != nil {
+		return Settings{}, settingError(err)
+	}
+	return s, s.check()
+}
+
+// settingError says which setting is wrong and what would be right, without a word about Go.
+func settingError(err error) error {
+	var parse *envconfig.ParseError
+	if !errors.As(err, &parse) {
+		return err
+	}
+	want := ""
+	switch parse.TypeName {
+	case "int":
+		want = "a whole number"
+	case "time.Duration":
+		want = "a duration such as 90s or 15m"
+	case "slog.Level":
+		want = "debug, info, warn or error"
+	}
+	if want == "" { // the type's own error says it
+		return fmt.Errorf("%s: %w", parse.KeyName, parse.Err)
+	}
+	return fmt.Errorf("%s=%q: it has to be %s", parse.KeyName, parse.Value, want)
+}
+
+var channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,30}$`)
+
+func (s *Settings) check() error {
+	switch {
+	case s.Quorum < 1 || s.Quorum > 20:
+		return fmt.Errorf("APPROVALBOT_QUORUM=%d: it has to be between 1 and 20", s.Quorum)
+	case s.Timeout < time.Second || s.Timeout > 7*24*time.Hour:
+		return fmt.Errorf("APPROVALBOT_APPROVAL_TIMEOUT=%s: it has to be between 1s and 168h", s.Timeout)
+	case s.MaxRounds < 1 || s.MaxAsks < 1:
+		return errors.New("APPROVALBOT_MAX_ROUNDS and APPROVALBOT_MAX_ASKS have to be at least 1")
+	case s.Drain < 0:
+		return fmt.Errorf("APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
+	case s.Shell == tools.ShellConfined:
+		return errors.New("APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
+	}
+	for _, c := range s.Channels {
+		if !channelID.MatchString(c) {
+			return fmt.Errorf("APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
+		}
+	}
+	if len(s.Approvers) > 0 {
+		if _, err := approvals.ParseApprovers(s.Approvers); err != nil {
+			return fmt.Errorf("APPROVALBOT_APPROVERS: %w", err)
+		}
+	}
+	if _, err := approvals.ParseRequesters(s.Requesters); err != nil {
+		return fmt.Errorf("APPROVALBOT_REQUESTERS: %w", err)
+	}
+	return nil
+}
+
+// requireServe names what serve can't do without, and why it doesn't guess.
+func (s *Settings) requireServe() error {
+	switch {
+	case s.BotToken == "":
+		return errors.New("SLACK_BOT_TOKEN is not set: copy the Bot User OAuth Token (xoxb-…) from the app's OAuth & Permissions page; no app yet? run: approvalbot manifest --url")
+	case s.AppToken == "":
+		return errors.New("SLACK_APP_TOKEN is not set: make an app-level token (xapp-…) with the scope connections:write on the app's Basic Information page")
+	case strings.HasPrefix(s.BotToken, "xapp-") || strings.HasPrefix(s.AppToken, "xoxb-"):
+		return errors.New("SLACK_BOT_TOKEN and SLACK_APP_TOKEN are swapped: the bot token begins with xoxb-, the app-level token with xapp-")
+	case !strings.HasPrefix(s.BotToken, "xoxb-"):
+		return errors.New("SLACK_BOT_TOKEN has to begin with xoxb-: it is the Bot User OAuth Token, not a user token or a signing secret")
+	case !strings.HasPrefix(s.AppToken, "xapp-"):
+		return errors.New("SLACK_APP_TOKEN has to begin with xapp-: it is the app-level token, not the bot token")
+	case len(s.Approvers) == 0:
+		return errors.New("APPROVALBOT_APPROVERS is not set: nobody may approve until you say who. User ids (U…) or user groups (S…) are the safest; channel means every full member of the channel, requester that people may approve what they asked for themselves")
+	case s.Model == "":
+		return errors.New("APPROVALBOT_MODEL is not set: choose demo to try the bot without a language model; this version has demo and script:FILE")
+	}
+	return nil
+}
+
+// complete makes the paths absolute, reads the instructions, and makes or checks the workspace.
+func (s *Settings) complete() (instructions string, err error) {
+	if s.DataDir, err = filepath.Abs(s.DataDir); err != nil {
+		return "", fmt.Errorf("APPROVALBOT_DATA_DIR: %w", err)
+	}
+	if s.Workspace == "" {
+		s.Workspace = filepath.Join(s.DataDir, "workspace")
+		if err := os.MkdirAll(s.Workspace, 0o755); err != nil {
+			return "", fmt.Errorf("the workspace can't be made: %w", err)
+		}
+	}
+	if s.Workspace, err = filepath.Abs(s.Workspace); err != nil {
+		return "", fmt.Errorf("APPROVALBOT_WORKSPACE: %w", err)
+	}
+	if info, err := os.Stat(s.Workspace); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("APPROVALBOT_WORKSPACE=%s: there is no such directory; make it, or name another", s.Workspace)
+	}
+	if s.Instructions == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(s.Instructions)
+	if err != nil {
+		return "", fmt.Errorf("APPROVALBOT_INSTRUCTIONS: %w", err)
+	}
+	return string(text), nil
+}
+
+// protected are the files of ours that tools may not touch, wherever the workspace is.
+func (s *Settings) protected() []string {
+	paths := []string{s.journalDir(), filepath.Join(s.DataDir, "devslack")}
+	for _, p := range []string{".env", s.Instructions, strings.TrimPrefix(s.Model, "script:")} {
+		if abs, err := filepath.Abs(p); p != "" && err == nil {
+			paths = append(paths, abs)
+		}
+	}
+	return paths
+}
+
+func (s *Settings) journalDir() string { return filepath.Join(s.DataDir, "journal") }
+
+// secrets are the literals that must never leave the process.
+func (s *Settings) secrets() []string {
+	all := []string{s.BotToken, s.AppToken, s.APIToken, os.Getenv("ANTHROPIC_API_KEY"), os.Getenv("OPENAI_API_KEY")}
+	return slices.DeleteFunc(all, func(t string) bool { return t == "" })
+}
+
+// approvals are the settings of the registry.
+func (s *Settings) approvals(team string) (approvals.Settings, error) {
+	approvers, err := approvals.ParseApprovers(s.Approvers)
+	if err != nil {
+		return approvals.Settings{}, fmt.Errorf("APPROVALBOT_APPROVERS: %w", err)
+	}
+	requesters, err := approvals.ParseRequesters(s.Requesters)
+	if err != nil {
+		return approvals.Settings{}, fmt.Errorf("APPROVALBOT_REQUESTERS: %w", err)
+	}
+	return approvals.Settings{
+		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
+		OpenChannels: s.Channels, Team: team,
+	}, nil
+}
+
