@@ -50,6 +50,8 @@ type Settings struct {
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
 	Drain     time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
 	LogLevel  slog.Level    `envconfig:"APPROVALBOT_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
+
+	openChannels []string // the public channels whose members may decide under "channel"
 }
 
 const settingsTable = `{{range .}}  {{usage_key .}}{{with usage_default .}} (default {{.}}){{end}}
@@ -94,6 +96,7 @@ func readSettings() (Settings, error) {
 	if err := envconfig.Process("", &s); err != nil {
 		return Settings{}, settingError(err)
 	}
+	s.openChannels = s.Channels
 	return s, s.check()
 }
 
@@ -228,7 +231,6 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	}
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
-		OpenChannels: s.Channels, Team: team,
+		OpenChannels: s.openChannels, Team: team,
 	}, nil
 }
-

@@ -1,0 +1,33 @@
+# The commands that people and CI use. Nothing needs to be installed but Go and a C compiler for the race detector.
+GO ?= go
+RELEASE ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+MODEL ?= demo
+
+.PHONY: dev run test check bench build
+
+## dev: a local Slack in the browser and the bot, without an account or a key
+dev:
+	$(GO) run ./cmd/approvalbot dev --model $(MODEL)
+
+## run: work in a real workspace (settings from the environment and .env)
+run:
+	$(GO) run ./cmd/approvalbot serve
+
+## test: all tests, with the race detector, in random order
+test:
+	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
+
+## check: what CI runs besides the tests
+check:
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod tidy -diff
+
+## bench: the figures of the README, as a table
+bench:
+	@$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./...
+
+## build: one static binary
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)" -o bin/approvalbot ./cmd/approvalbot

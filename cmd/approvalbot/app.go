@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"golang.org/x/sync/errgroup"
+
+	"approvalbot/internal/agent"
+	"approvalbot/internal/api"
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/model"
+	"approvalbot/internal/policy"
+	"approvalbot/internal/redact"
+	"approvalbot/internal/slackui"
+	"approvalbot/internal/tools"
+)
+
+// flushGrace is how long Slack has, at the end, to be told how everything ended. What it isn't told by then it is told
+// after the next start.
+const flushGrace = 8 * time.Second
+
+// An app is the whole bot, wired: from the journal at the bottom to Slack on top. Its parts are made in the order in
+// which they stand on each other, and end in the reverse.
+type app struct {
+	settings  Settings
+	log       *slog.Logger
+	journal   *ledger.Ledger
+	builtin   *tools.Builtin
+	approvals *approvals.Registry
+	agent     *agent.Agent
+	slack     *slackui.UI
+	api       *api.Server
+	modelName string
+}
+
+// wiring is what an app is made of besides its settings.
+type wiring struct {
+	log      *slog.Logger
+	http     *http.Client      // for Slack's Web API; nil: the default
+	dialer   *websocket.Dialer // for the socket; nil: the default
+	redactor *redact.Redactor
+}
+
+// newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
+func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
+	a := &app{settings: s, log: w.log}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	instructions, err := a.settings.complete()
+	if err != nil {
+		return nil, err
+	}
+	s = a.settings
+	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: w.log}); err != nil {
+		return nil, err
+	}
+	lm, err := model.Open(s.Model)
+	if err != nil {
+		return nil, err
+	}
+	a.modelName = lm.Name()
+	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
+	if err != nil {
+		return nil, err
+	}
+	set, err := tools.NewSet(a.builtin.Tools()...)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := policy.New(s.ApprovalPolicy, s.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	client, err := slackui.Connect(ctx, slackui.ClientConfig{
+		BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL, HTTPClient: w.http, Dialer: w.dialer, Logger: w.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	deciders, err := s.approvals(client.Team())
+	if err != nil {
+		return nil, err
+	}
+	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
+	a.agent, err = agent.New(agent.Config{
+		Ledger: a.journal, Approvals: a.approvals, Model: lm, Tools: set, Policy: rules,
+		Instructions: instructions, Workspace: a.builtin.Dir(),
+		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: w.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.agent.Recover(ctx); err != nil {
+		return nil, err
+	}
+	a.slack = slackui.New(slackui.Config{
+		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
+		Redactor: w.redactor, Logger: w.log,
+	})
+	a.api, err = api.New(api.Config{Token: s.APIToken, Logger: w.log, Ready: []api.Check{
+		{Name: "journal", Err: a.journal.Health},
+		{Name: "slack", Err: a.slack.Ready},
+	}})
+	return a, err
+}
+
+// run works until ctx ends or something fails that can't be mended. Then nothing new is started, what is open is ended
+// and recorded, Slack is told, and the journal is closed, in this order.
+func (a *app) run(ctx context.Context, ln net.Listener) error {
+	outer, stopSlack := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSlack()
+	work, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	var g errgroup.Group
+	g.Go(func() error {
+		defer stopSlack() // Slack is the last to go: it tells how the others ended
+		defer stopWork()
+		return a.agent.Run(work)
+	})
+	g.Go(func() error {
+		defer stopWork()
+		return a.slack.Run(outer)
+	})
+	g.Go(func() error {
+		defer stopWork()
+		return a.api.Run(outer, ln)
+	})
+	err := g.Wait()
+	a.close()
+	return err
+}
+
+// close lets go of what the app holds. The head of the journal is logged: known elsewhere, it shows a cut tail.
+func (a *app) close() {
+	if a.builtin != nil {
+		if err := a.builtin.Close(); err != nil {
+			a.log.Warn("the workspace could not be closed", "error", err)
+		}
+	}
+	if a.journal == nil {
+		return
+	}
+	if head, err := a.journal.Head(context.Background()); err == nil {
+		a.log.Info("the journal is closed", "head", head.String())
+	}
+	if err := a.journal.Close(); err != nil {
+		a.log.Error("the journal could not be closed", "error", err)
+	}
+}
+
+// listenAPI opens the address of the HTTP API. Without a token of the operator's it may only be a loopback one, where a
+// made-up token will do.
+func listenAPI(s *Settings) (net.Listener, error) {
+	if s.APIToken == "" {
+		if !loopback(s.APIAddr) {
+			return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%s can be reached from other machines and APPROVALBOT_API_TOKEN is not set: set it, or use a loopback address such as 127.0.0.1:3102", s.APIAddr)
+		}
+		s.APIToken = "local-" + randomHex(16)
+	}
+	return listen("APPROVALBOT_API_ADDR", s.APIAddr)
+}
+
+func listen(what, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s can't be used: %w; is another approvalbot running? Name another address, port 0 takes any free one", what, addr, errors.Unwrap(err))
+	}
+	return ln, nil
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// newLogger logs to stderr, through the redactor.
+func newLogger(level slog.Level, r *redact.Redactor, w interface{ Write([]byte) (int, error) }, jsonLines bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(w, o)
+	if jsonLines {
+		h = slog.NewJSONHandler(w, o)
+	}
+	return slog.New(r.Handler(h))
+}

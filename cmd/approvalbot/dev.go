@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"approvalbot/internal/devslack"
+	"approvalbot/internal/redact"
+	"approvalbot/internal/tools"
+)
+
+type devCmd struct {
+	SlackAddr string `name:"slack-addr" default:"127.0.0.1:3103" help:"Where the local Slack listens; port 0 takes any."`
+	APIAddr   string `name:"api-addr" default:"127.0.0.1:3102" help:"Where the HTTP API listens; port 0 takes any."`
+	DataDir   string `name:"data-dir" default:"data/dev" type:"path" help:"Where journal, local Slack and workspace are kept."`
+	Model     string `default:"demo" help:"demo, or script:FILE (turns from a JSON file)."`
+}
+
+// Help explains what else can be set.
+func (devCmd) Help() string {
+	return `Open the page that it prints and write to the bot. Everything stays on this machine. The shell is not confined: what
+you approve runs with your own rights, in the workspace directory.
+
+Neither .env nor SLACK_* is read. These settings of the environment count:
+
+` + settingsHelp(devSetting)
+}
+
+// devSetting tells which settings dev takes from the environment.
+func devSetting(name string) bool {
+	switch name {
+	case "APPROVALBOT_APPROVERS", "APPROVALBOT_REQUESTERS", "APPROVALBOT_CHANNELS", "APPROVALBOT_QUORUM",
+		"APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_APPROVAL_POLICY", "APPROVALBOT_SANDBOX", "APPROVALBOT_SHELL",
+		"APPROVALBOT_INSTRUCTIONS", "APPROVALBOT_MAX_ROUNDS", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_DRAIN_TIMEOUT",
+		"APPROVALBOT_LOG_LEVEL":
+		return true
+	}
+	return false
+}
+
+// Run prints the lines slack, api, token and ready on stdout, and nothing else there.
+func (c devCmd) Run(ctx context.Context) error {
+	s, err := c.settings()
+	if err != nil {
+		return err
+	}
+	slackLn, err := loopbackListener("--slack-addr", c.SlackAddr)
+	if err != nil {
+		return err
+	}
+	defer slackLn.Close()
+	apiLn, err := loopbackListener("--api-addr", c.APIAddr)
+	if err != nil {
+		return err
+	}
+	defer apiLn.Close()
+	local, err := devslack.New(devslack.Options{Dir: filepath.Join(s.DataDir, "devslack"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	s.fromWorkspace(local.Workspace(), "http://"+slackLn.Addr().String()+"/api/")
+	r := redact.New(s.secrets()...)
+	log := newLogger(s.LogLevel, r, os.Stderr, false)
+
+	var g errgroup.Group
+	g.Go(func() error {
+		if err := local.Serve(slackLn); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	err = c.bot(ctx, s, wiring{log: log, redactor: r}, slackLn, apiLn)
+	return errors.Join(err, local.Close(), g.Wait())
+}
+
+func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn net.Listener) error {
+	a, err := newApp(ctx, s, w)
+	if err != nil {
+		return err
+	}
+	w.log.Info("approvalbot dev", "model", a.modelName, "model_from", "--model", "workspace", a.builtin.Dir(), "approvers", s.Approvers)
+	if s.Shell == tools.ShellUnconfined {
+		w.log.Warn("the shell is not confined: what you approve runs with your own rights")
+	}
+	fmt.Printf("slack: http://%s/\napi: http://%s\ntoken: %s\n", slackLn.Addr(), apiLn.Addr(), s.APIToken)
+	announced := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(announced)
+		select {
+		case <-a.slack.Connected():
+			fmt.Println("ready")
+		case <-ctx.Done():
+		}
+	}()
+	err = a.run(ctx, apiLn)
+	cancel()
+	<-announced
+	return err
+}
+
+// settings are those of dev: the environment's, but for what belongs to a real workspace.
+func (c devCmd) settings() (Settings, error) {
+	s, err := readSettings()
+	if err != nil {
+		return s, err
+	}
+	s.Model, s.DataDir, s.Workspace = c.Model, c.DataDir, ""
+	s.APIAddr, s.APIToken = c.APIAddr, "local-"+randomHex(16)
+	if len(s.Approvers) == 0 {
+		s.Approvers = []string{"requester", "channel"}
+	}
+	if s.Shell == "" {
+		s.Shell = tools.ShellUnconfined
+	}
+	return s, welcome(filepath.Join(c.DataDir, "workspace"))
+}
+
+// fromWorkspace takes tokens and channels from the local Slack.
+func (s *Settings) fromWorkspace(w devslack.Workspace, apiURL string) {
+	s.BotToken, s.AppToken, s.APIURL = w.App.BotToken, w.App.AppToken, apiURL
+	s.openChannels = s.Channels
+	if len(s.Channels) == 0 && len(w.Channels) > 0 {
+		s.openChannels = []string{w.Channels[0].ID} // its members count under "channel"; the bot still listens everywhere
+	}
+}
+
+// welcome makes the workspace of dev with a file in it, so that there is something to read.
+func welcome(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("the workspace can't be made: %w", err)
+	}
+	const text = "# The workspace\n\nThe agent's tools work in this directory. It is yours: put files here and ask for them in Slack.\n"
+	f, err := os.OpenFile(filepath.Join(dir, "README.md"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the workspace can't be written: %w", err)
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// loopbackListener refuses other addresses: the local Slack has no passwords.
+func loopbackListener(flag, addr string) (net.Listener, error) {
+	if !loopback(addr) {
+		return nil, fmt.Errorf("%s %s: it has to be a loopback address such as 127.0.0.1:0, because anyone who reaches it can act as anyone", flag, addr)
+	}
+	return listen(flag, addr)
+}
+
+type devslackCmd struct {
+	Addr    string `default:"127.0.0.1:3103" help:"Where it listens; port 0 takes any."`
+	DataDir string `name:"data-dir" default:"data/devslack" type:"path" help:"Where it keeps ids, tokens and messages."`
+	NoLimit bool   `name:"no-rate-limits" help:"Don't limit calls as Slack does."`
+}
+
+// Help says how to connect.
+func (devslackCmd) Help() string {
+	return "Prints slack: URL, then the bot's and the app's token. Any Slack client works with the API URL URL/api/."
+}
+
+func (c devslackCmd) Run(ctx context.Context) error {
+	ln, err := loopbackListener("--addr", c.Addr)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	local, err := devslack.New(devslack.Options{Dir: c.DataDir, Logger: log, NoRateLimits: c.NoLimit})
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	w := local.Workspace()
+	fmt.Printf("slack: http://%s/\nbot token: %s\napp token: %s\n", ln.Addr(), w.App.BotToken, w.App.AppToken)
+	closed := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { closed <- local.Close() })
+	err = local.Serve(ln)
+	if stop() {
+		return errors.Join(err, local.Close())
+	}
+	return <-closed
+}

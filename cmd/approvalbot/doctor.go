@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/model"
+	"approvalbot/internal/slackui"
+	"approvalbot/internal/tools"
+)
+
+type doctorCmd struct {
+	SendTest string `name:"send-test" placeholder:"CHANNEL" help:"Also post a test card into this channel (C…)."`
+}
+
+// Help says what it looks at.
+func (doctorCmd) Help() string {
+	return "Reads the same settings as serve, tries each thing that serve needs, and says of each what is wrong and what to do. It starts no run."
+}
+
+// Run goes on after a failure: the point is to name everything at once.
+func (c doctorCmd) Run(ctx context.Context) error {
+	s, err := serveSettings()
+	d := &diagnosis{out: os.Stdout}
+	d.check("settings", "complete", err)
+	if err == nil || s.BotToken != "" {
+		d.settings(ctx, s, c.SendTest)
+	}
+	if d.failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", d.failed, d.done)
+	}
+	return nil
+}
+
+type diagnosis struct {
+	out          io.Writer
+	done, failed int
+}
+
+// check prints one line: what was looked at, and how it is or what to do.
+func (d *diagnosis) check(what, fine string, err error) bool {
+	d.done++
+	if err != nil {
+		d.failed++
+		fmt.Fprintf(d.out, "✗ %-9s %s\n", what, err)
+		return false
+	}
+	fmt.Fprintf(d.out, "✓ %-9s %s\n", what, fine)
+	return true
+}
+
+func (d *diagnosis) note(what, text string) { fmt.Fprintf(d.out, "! %-9s %s\n", what, text) }
+
+func (d *diagnosis) settings(ctx context.Context, s Settings, sendTest string) {
+	d.slack(ctx, s, sendTest)
+	if s.Model != "" {
+		m, err := model.Open(s.Model)
+		name := s.Model
+		if err == nil {
+			name = m.Name()
+		}
+		d.check("model", name+" (from APPROVALBOT_MODEL)", err)
+	}
+	_, err := s.complete()
+	if !d.check("workspace", s.Workspace, err) {
+		return
+	}
+	b, err := tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
+	if d.check("tools", "ready", err) {
+		d.check("workspace", "let go of", b.Close())
+	}
+	switch s.Shell {
+	case tools.ShellUnconfined:
+		d.note("shell", "not confined: an approved command can do whatever this process's user can")
+	default:
+		d.note("shell", "off: this version can't confine commands, so serve offers none unless APPROVALBOT_SHELL=unconfined")
+	}
+	d.journal(ctx, s)
+}
+
+// journal tries a write where nobody else holds the journal; where another process does, it reads how that one fares.
+func (d *diagnosis) journal(ctx context.Context, s Settings) {
+	j, err := ledger.Open(ctx, s.journalDir(), ledger.Options{})
+	var inUse *ledger.InUseError
+	if errors.As(err, &inUse) {
+		d.note("journal", err.Error()+"; its /readyz says whether it can be written")
+		return
+	}
+	if err != nil {
+		d.check("journal", "", err)
+		return
+	}
+	err = errors.Join(j.Probe(ctx), j.Close())
+	d.check("journal", s.journalDir()+" can be written", err)
+}
+
+func (d *diagnosis) slack(ctx context.Context, s Settings, sendTest string) {
+	client, err := slackui.Connect(ctx, slackui.ClientConfig{BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL})
+	if !d.check("bot token", "accepted", err) {
+		return
+	}
+	d.check("scopes", "all there", client.CheckScopes(ctx))
+	d.check("app token", "accepted, Socket Mode is on", client.CheckSocket(ctx))
+	d.approvers(ctx, s, client)
+	if sendTest != "" {
+		d.check("test card", "posted to "+sendTest, client.SendTest(ctx, sendTest))
+	}
+}
+
+// approvers looks up everyone who is named: an id with a typing error would otherwise show only when it is needed.
+func (d *diagnosis) approvers(ctx context.Context, s Settings, client *slackui.Client) {
+	if len(s.Approvers) == 0 {
+		return
+	}
+	list, err := approvals.ParseApprovers(s.Approvers)
+	if err == nil {
+		err = approvals.CheckList(ctx, client.Directory(), client.Team(), list)
+	}
+	d.check("approvers", list.String(), err)
+}

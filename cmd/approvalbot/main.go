@@ -1,0 +1,89 @@
+// Approvalbot lets a team's agent act, and asks the team in Slack before it does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"approvalbot/internal/slackui"
+)
+
+type cli struct {
+	Dev      devCmd      `cmd:"" help:"Try it: a local Slack in the browser and the bot, without an account or a key."`
+	Serve    serveCmd    `cmd:"" help:"Work in a real Slack workspace."`
+	Devslack devslackCmd `cmd:"" name:"devslack" help:"Only the local Slack, for other bots and tests."`
+	Doctor   doctorCmd   `cmd:"" help:"Check tokens, scopes, model, tools and journal, and say what to do."`
+	Audit    auditCmd    `cmd:"" help:"Read the journal."`
+	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process the hard way
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "approvalbot:", err)
+		os.Exit(1)
+	}
+}
+
+// run executes one command line.
+func run(ctx context.Context, args []string) error {
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("approvalbot"),
+		kong.Description("Your agent asks in Slack before it acts. No answer means no."),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		return err
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		return fmt.Errorf("%w (approvalbot --help says what there is)", err)
+	}
+	return k.Run()
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run() error {
+	fmt.Println("approvalbot", version())
+	return nil
+}
+
+// version is set by the build: -ldflags "-X main.release=v1.2.3".
+var release string
+
+func version() string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+type manifestCmd struct {
+	URL bool `name:"url" help:"Print a link that opens Slack's create-an-app page with this manifest filled in."`
+}
+
+func (c manifestCmd) Run() error {
+	if c.URL {
+		fmt.Println(slackui.ManifestURL())
+		return nil
+	}
+	_, err := os.Stdout.Write(slackui.Manifest())
+	return err
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"approvalbot/internal/redact"
+	"approvalbot/internal/tools"
+)
+
+type serveCmd struct{}
+
+// Help explains the settings; kong shows it under serve --help.
+func (serveCmd) Help() string {
+	return "Settings come from the environment, and from a file .env in the current directory:\n\n" + settingsHelp(nil) +
+		"\nConnect a workspace in five minutes: approvalbot manifest --url"
+}
+
+func (serveCmd) Run(ctx context.Context) error {
+	s, err := serveSettings()
+	if err != nil {
+		return err
+	}
+	ln, err := listenAPI(&s)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	r := redact.New(s.secrets()...)
+	log := newLogger(s.LogLevel, r, os.Stderr, true)
+	a, err := newApp(ctx, s, wiring{log: log, redactor: r})
+	if err != nil {
+		return err
+	}
+	log.Info("approvalbot starts", "version", version(), "model", a.modelName, "model_from", "APPROVALBOT_MODEL",
+		"approvers", s.Approvers, "approval_policy", s.ApprovalPolicy, "sandbox", s.Sandbox, "timeout", s.Timeout.String(),
+		"workspace", a.builtin.Dir(), "api", "http://"+ln.Addr().String())
+	if s.Shell == tools.ShellUnconfined {
+		log.Warn("the shell is not confined: an approved command can do whatever this process's user can (APPROVALBOT_SHELL=unconfined)")
+	}
+	return a.run(ctx, ln)
+}
