@@ -105,7 +105,7 @@ func (a *ask) shownAt(channel, ts string) bool {
 }
 
 func (a *ask) voted(p ledger.Person) bool {
-	return slices.ContainsFunc(a.state.Votes, func(v ledger.Vote) bool { return v.By.Person() == p })
+	return slices.ContainsFunc(a.state.Votes, func(v ledger.Vote) bool { return samePerson(v.By.Person(), p) })
 }
 
 // approvals counts the different people who have approved. A person has one vote, so votes are people.
