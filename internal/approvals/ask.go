@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -105,7 +106,7 @@ func (a *ask) shownAt(channel, ts string) bool {
 }
 
 func (a *ask) voted(p ledger.Person) bool {
-	return slices.ContainsFunc(a.state.Votes, func(v ledger.Vote) bool { return v.By.Person() == p })
+	return slices.ContainsFunc(a.state.Votes, func(v ledger.Vote) bool { return samePerson(v.By.Person(), p) })
 }
 
 // approvals counts the different people who have approved. A person has one vote, so votes are people.
@@ -124,22 +125,26 @@ func (a *ask) due() (at time.Time, as ending) {
 	if len(a.state.Shown) > 0 {
 		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout)}
 	}
-	if reason, all := a.nowhere(); all {
-		return time.Time{}, ending{ledger.SourceUndeliverable, reason}
+	if reasons, everywhere := a.nowhere(); everywhere {
+		return time.Time{}, ending{ledger.SourceUndeliverable, reasons}
 	}
 	return a.state.ShowBy, ending{ledger.SourceUndeliverable, "it could not be shown to anyone in time"}
 }
 
 // nowhere tells whether every surface has said that it can't show the ask, and why.
-func (a *ask) nowhere() (reason string, all bool) {
+func (a *ask) nowhere() (reasons string, everywhere bool) {
+	var all []string
 	for _, s := range a.state.Surfaces {
-		r, said := a.unshowable[s]
+		reason, said := a.unshowable[s]
 		if !said {
 			return "", false
 		}
-		reason = r
+		if len(a.state.Surfaces) > 1 {
+			reason = s + ": " + reason
+		}
+		all = append(all, reason)
 	}
-	return reason, true
+	return strings.Join(all, "; "), true
 }
 
 func (a *ask) snapshot() Snapshot {

@@ -21,7 +21,7 @@ type Directory interface {
 
 // A Profile is what a directory knows of a person.
 type Profile struct {
-	ID   ledger.Person
+	ID   ledger.Person // the one that was asked about, with their team; an answer about another is none
 	Name string
 	Kind PersonKind
 }

@@ -7,38 +7,16 @@ import (
 	"approvalbot/internal/ledger"
 )
 
-// pastByKey answers a decision on an ask that isn't in memory.
-func (r *Registry) pastByKey(ctx context.Context, k Key, d Decision) (Outcome, error) {
-	return r.past(ctx, ledger.ClaimAsk(k.Run, k.Call), d)
-}
-
-// pastByID is pastByKey for those who have the approvalId.
-func (r *Registry) pastByID(ctx context.Context, approvalID string, d Decision) (Outcome, error) {
-	return r.past(ctx, ledger.ClaimApproval(approvalID), d)
-}
-
-// goneByID is the error for an ask that isn't in memory.
-func (r *Registry) goneByID(ctx context.Context, approvalID string) error {
-	snap, res, a, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
-	switch {
-	case err != nil:
-		return err
-	case a != nil:
-		return fmt.Errorf("%w: %s was not open yet", ErrNotFound, approvalID)
-	}
-	return over(snap, res)
-}
-
-func (r *Registry) past(ctx context.Context, request ledger.Claim, d Decision) (Outcome, error) {
-	snap, res, a, err := r.recall(ctx, request)
-	switch {
-	case err != nil:
+// decidePast answers a decision on an ask that isn't in memory, named by a claim of its request.
+func (r *Registry) decidePast(ctx context.Context, request ledger.Claim, d Decision) (Outcome, error) {
+	snap, res, opened, err := r.recall(ctx, request)
+	if err != nil {
 		return Outcome{}, err
-	case a != nil:
-		return r.decide(ctx, a, d)
 	}
-	out := Outcome{Snapshot: snap, Quorum: snap.Ask.Quorum, Repeated: true}
-	return settled(out, res, d)
+	if opened != nil {
+		return r.decide(ctx, opened, d)
+	}
+	return settled(Outcome{Snapshot: snap, Quorum: snap.Ask.Quorum, Repeated: true}, res, d)
 }
 
 // recall reads an ask and its end from the journal. It may have been opened since it was looked for in memory; then it

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -194,7 +195,7 @@ func (r *Registry) Pending(runID string) []Snapshot {
 		}
 	}
 	r.mu.Unlock()
-	slices.SortFunc(list, func(x, y Snapshot) int { return int(x.Ask.Seq - y.Ask.Seq) })
+	slices.SortFunc(list, func(x, y Snapshot) int { return cmp.Compare(x.Ask.Seq, y.Ask.Seq) })
 	return list
 }
 

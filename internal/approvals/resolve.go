@@ -23,7 +23,7 @@ func (r *Registry) Resolve(ctx context.Context, k Key, d Decision) (Outcome, err
 	a := r.byKey[k]
 	r.mu.Unlock()
 	if a == nil {
-		return r.pastByKey(ctx, k, d)
+		return r.decidePast(ctx, ledger.ClaimAsk(k.Run, k.Call), d)
 	}
 	return r.decide(ctx, a, d)
 }
@@ -36,7 +36,7 @@ func (r *Registry) ResolveByID(ctx context.Context, approvalID string, d Decisio
 	}
 	a := r.find(approvalID)
 	if a == nil {
-		return r.pastByID(ctx, approvalID, d)
+		return r.decidePast(ctx, ledger.ClaimApproval(approvalID), d)
 	}
 	return r.decide(ctx, a, d)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -54,6 +53,17 @@ func (r *Registry) overdue(a *ask, now time.Time) (ending, bool) {
 	return as, !now.Before(at)
 }
 
+// past tells whether the ask is open although its time is over.
+func (r *Registry) past(a *ask, now time.Time) (ending, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !a.opened() || a.over != nil {
+		return ending{}, false
+	}
+	at, as := a.due()
+	return as, now.After(at)
+}
+
 func (r *Registry) resolution(a *ask) *Resolution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +111,14 @@ func (r *Registry) record(ctx context.Context, a *ask, e ending) error {
 func (r *Registry) Shown(ctx context.Context, approvalID string, s Showing) error {
 	a := r.find(approvalID)
 	if a == nil {
-		return r.goneByID(ctx, approvalID)
+		snap, res, opened, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
+		if err != nil {
+			return err
+		}
+		if opened == nil {
+			return over(snap, res)
+		}
+		a = opened
 	}
 	if err := a.lock(ctx); err != nil {
 		return fmt.Errorf("record a showing: %w", err)
@@ -157,18 +174,15 @@ func (r *Registry) showing(a *ask, s Showing) *ledger.ApprovalShown {
 // lapse ends an ask whose time is past, for those who come before its waiter wakes up: nothing counts after the
 // deadline. At the deadline itself the journal decides. The caller has the ask's turn.
 func (r *Registry) lapse(ctx context.Context, a *ask) error {
-	r.mu.Lock()
-	at, as := a.due()
-	open := a.opened() && a.over == nil
-	r.mu.Unlock()
-	if !open || !clock().After(at) {
+	as, past := r.past(a, clock())
+	if !past {
 		return nil
 	}
 	return r.record(ctx, a, as)
 }
 
-// Unshowable notes that a surface can't show the ask. Once all have said so and none has shown it, the ask ends, as
-// undeliverable for this last reason.
+// Unshowable notes that a surface can't show the ask. Once all have said so and none has shown it, the ask ends,
+// as undeliverable for these reasons.
 func (r *Registry) Unshowable(ctx context.Context, approvalID, surface, reason string) {
 	a := r.find(approvalID)
 	if a == nil {
@@ -190,25 +204,4 @@ func (r *Registry) Unshowable(ctx context.Context, approvalID, surface, reason s
 		r.log.Warn("an approval that can't be shown could not be ended yet", "run", a.Run, "call", a.Call,
 			"approval", a.id, "error", err)
 	}
-}
-
-// inWords is a duration as people say it: "2 minutes", "90 seconds".
-func inWords(d time.Duration) string {
-	units := []struct {
-		size time.Duration
-		name string
-	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
-	for _, u := range units {
-		if n := d / u.size; n > 0 && d%u.size == 0 {
-			return strings.TrimSuffix(fmt.Sprintf("%d %ss", n, u.name), pluralOf(n))
-		}
-	}
-	return d.String()
-}
-
-func pluralOf(n time.Duration) string {
-	if n == 1 {
-		return "s"
-	}
-	return ""
 }
