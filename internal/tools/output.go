@@ -59,13 +59,7 @@ func (b *bounded) text() (text string, truncated bool) {
 	if left == 0 {
 		return printable(append(b.head, tail...)), false
 	}
-	head := b.head
-	for i := 0; i < utf8.UTFMax && !utf8.Valid(head[max(len(head)-utf8.UTFMax, 0):]) && len(head) > 0; i++ {
-		if r, size := utf8.DecodeLastRune(head); r != utf8.RuneError || size != 1 {
-			break
-		}
-		head = head[:len(head)-1]
-	}
+	head := trimPartialRune(b.head)
 	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
 		tail = tail[1:]
 	}
@@ -76,3 +70,16 @@ func (b *bounded) text() (text string, truncated bool) {
 // printable makes any bytes a text that can be kept and sent: what isn't UTF-8
 // is replaced by the replacement character.
 func printable(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+
+// trimPartialRune cuts off the beginning of a rune whose rest is missing.
+func trimPartialRune(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if rest := b[len(b)-i:]; utf8.RuneStart(rest[0]) {
+			if !utf8.FullRune(rest) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}

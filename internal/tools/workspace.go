@@ -206,6 +206,9 @@ func (w *workspace) pinParent(name string) (*os.Root, error) {
 		missing = path.Join(path.Base(existing), missing)
 		existing = path.Dir(existing)
 	}
+	if info, err := w.root.Stat(existing); err == nil && !info.IsDir() {
+		return nil, fileError(name, unix.ENOTDIR)
+	}
 	dir, err := w.root.OpenRoot(existing)
 	if err != nil {
 		return nil, fileError(name, err)

@@ -1,0 +1,232 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// arguments returns v as canonical arguments of the tool.
+func arguments(t testing.TB, tool Tool, v any) json.RawMessage {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := ParseArguments(tool.Spec(), raw)
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return args
+}
+
+type members map[string]any
+
+func TestDescribe(t *testing.T) {
+	for _, tt := range []struct {
+		tool Tool
+		args members
+		want Preview
+	}{
+		{&shell{}, members{"command": "printf ok > proof.txt"}, Preview{
+			Summary: "Run printf ok > proof.txt", Target: "printf", Kind: KindCommand, Body: "printf ok > proof.txt",
+			Notes: []string{"Time limit: 120 seconds (the default).", Unconfined},
+		}},
+		{&shell{}, members{"command": "\n true;rm -rf x\n", "timeout_seconds": 7}, Preview{
+			Summary: "Run true;rm -rf x", Target: "true", Kind: KindCommand, Body: "\n true;rm -rf x\n",
+			Notes: []string{"Time limit: 7 seconds.", Unconfined},
+		}},
+		{&shell{}, members{"command": "cd x\nmake"}, Preview{
+			Summary: "Run cd x …", Target: "cd", Kind: KindCommand, Body: "cd x\nmake",
+			Notes: []string{"Time limit: 120 seconds (the default).", Unconfined},
+		}},
+		{&writeFile{}, members{"path": "notes.txt", "content": "hello\nworld\n"}, Preview{
+			Summary: "Write notes.txt (12 bytes)", Target: "notes.txt", Kind: KindDiff, Body: "+hello\n+world",
+			Notes: []string{"This is the whole new content; if the file exists, it is replaced."},
+		}},
+		{&writeFile{}, members{"path": "notes.txt", "content": "x"}, Preview{
+			Summary: "Write notes.txt (1 byte)", Target: "notes.txt", Kind: KindDiff, Body: "+x\n\\ No newline at end of file",
+			Notes: []string{"This is the whole new content; if the file exists, it is replaced."},
+		}},
+		{&writeFile{}, members{"path": "notes.txt", "content": ""}, Preview{
+			Summary: "Write notes.txt (0 bytes)", Target: "notes.txt", Kind: KindDiff,
+			Notes: []string{"The file will be empty; if it exists, its content is deleted."},
+		}},
+		{&editFile{}, members{"path": "a/b.go", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}, Preview{
+			Summary: "Edit a/b.go", Target: "a/b.go", Kind: KindDiff, Body: " one\n-two\n+2\n three",
+			Notes: []string{"The text is replaced where it occurs, if it occurs exactly once."},
+		}},
+		{&editFile{}, members{"path": "a", "old_string": "x\n", "new_string": "", "replace_all": true}, Preview{
+			Summary: "Edit a (every occurrence)", Target: "a", Kind: KindDiff, Body: "-x\n-",
+			Notes: []string{"The text is replaced everywhere in the file."},
+		}},
+		{&readFile{}, members{"path": "a", "offset": 3}, Preview{Summary: "Read a", Target: "a", Kind: KindJSON, Body: "{\n  \"offset\": 3,\n  \"path\": \"a\"\n}"}},
+		{&listFiles{}, members{}, Preview{Summary: "List the workspace", Target: ".", Kind: KindJSON, Body: "{}"}},
+		{&listFiles{}, members{"path": "src", "recursive": true}, Preview{
+			Summary: "List src and all below it", Target: "src", Kind: KindJSON, Body: "{\n  \"path\": \"src\",\n  \"recursive\": true\n}",
+		}},
+	} {
+		got, err := tt.tool.Describe(arguments(t, tt.tool, tt.args))
+		if err != nil {
+			t.Errorf("%v: %v", tt.args, err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.args, diff)
+		}
+	}
+}
+
+// The preview is complete: the arguments can be read back from what is shown.
+func TestPreviewIsComplete(t *testing.T) {
+	// Few letters and many line breaks, so that lines are alike.
+	text := rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("ab\n\n+-\\ \r\u202e"))), rapid.String(), rapid.Just(noNewline))
+	path := rapid.SampledFrom([]string{"a", "dir/b.txt", "./c", "\u202ed", strings.Repeat("long/", 100) + "x"})
+	check := func(name string, tool Tool, draw func(*rapid.T) members, read func(*rapid.T, Preview) members) {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				args := arguments(t, tool, draw(rt))
+				p, err := tool.Describe(args)
+				if err != nil {
+					return // refused, so nobody is shown anything
+				}
+				if strings.Contains(p.Summary, "\n") || utf8.RuneCountInString(p.Summary) > 200 {
+					rt.Fatalf("the summary is %q", p.Summary)
+				}
+				if back := arguments(t, tool, read(rt, p)); string(back) != string(args) {
+					rt.Fatalf("%s\nshown as %+v\nreads as %s", args, p, back)
+				}
+			})
+		})
+	}
+	check("shell", &shell{}, func(t *rapid.T) members {
+		m := members{"command": "x" + text.Draw(t, "command")}
+		if n := rapid.IntRange(0, 130).Draw(t, "timeout"); n > 0 {
+			m["timeout_seconds"] = n
+		}
+		return m
+	}, func(t *rapid.T, p Preview) members {
+		m, seconds := members{"command": p.Body}, 0
+		if _, err := fmt.Sscanf(p.Notes[0], "Time limit: %d seconds", &seconds); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(p.Notes[0], "default") {
+			m["timeout_seconds"] = seconds
+		}
+		return m
+	})
+	check("write_file", &writeFile{}, func(t *rapid.T) members {
+		return members{"path": path.Draw(t, "path"), "content": text.Draw(t, "content")}
+	}, func(t *rapid.T, p Preview) members {
+		return members{"path": p.Target, "content": readWhole(t, p.Body)}
+	})
+	check("edit_file", &editFile{}, func(t *rapid.T) members {
+		m := members{"path": path.Draw(t, "path"), "old_string": text.Draw(t, "old") + "a", "new_string": text.Draw(t, "new")}
+		if rapid.Bool().Draw(t, "all") {
+			m["replace_all"] = true
+		}
+		return m
+	}, func(t *rapid.T, p Preview) members {
+		m := members{"path": p.Target, "old_string": readSide(p.Body, " -"), "new_string": readSide(p.Body, " +")}
+		if strings.Contains(p.Notes[0], "everywhere") {
+			m["replace_all"] = true
+		}
+		return m
+	})
+	check("read_file", &readFile{}, func(t *rapid.T) members {
+		return members{"path": path.Draw(t, "path"), "limit": rapid.IntRange(1, readLines).Draw(t, "limit")}
+	}, func(t *rapid.T, p Preview) (m members) {
+		if err := json.Unmarshal([]byte(p.Body), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	})
+}
+
+// readWhole reads a file's content back from its rendering.
+func readWhole(t *rapid.T, body string) string {
+	if body == "" {
+		return ""
+	}
+	var content strings.Builder
+	for line := range strings.SplitSeq(body, "\n") {
+		switch {
+		case line == noNewline:
+			return strings.TrimSuffix(content.String(), "\n")
+		case line == "" || line[0] != '+':
+			t.Fatalf("the line %q", line)
+		}
+		content.WriteString(line[1:] + "\n")
+	}
+	return content.String()
+}
+
+// readSide reads one side of a replacement back: the lines with these marks.
+func readSide(body, marks string) string {
+	var lines []string
+	for line := range strings.SplitSeq(body, "\n") {
+		if strings.Contains(marks, line[:1]) {
+			lines = append(lines, line[1:])
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Nobody is asked about a call that can't be carried out anyway.
+func TestDescribeRefusesWhatCallWouldRefuse(t *testing.T) {
+	for _, tt := range []struct {
+		tool Tool
+		args members
+		code Code
+	}{
+		{&shell{}, members{"command": " \n"}, CodeInvalidArguments},
+		{&shell{}, members{"command": "a\x00b"}, CodeInvalidArguments},
+		{&shell{}, members{"command": strings.Repeat("x", shellMaxCommand+1)}, CodeInvalidArguments},
+		{&writeFile{}, members{"path": "../x", "content": ""}, CodeNotAllowed},
+		{&writeFile{}, members{"path": "a/../x", "content": ""}, CodeNotAllowed},
+		{&writeFile{}, members{"path": "/etc/passwd", "content": ""}, CodeNotAllowed},
+		{&writeFile{}, members{"path": "a\nb", "content": ""}, CodeInvalidArguments},
+		{&editFile{}, members{"path": "a", "old_string": "x", "new_string": "x"}, CodeInvalidArguments},
+		{&readFile{}, members{"path": "/etc/passwd"}, CodeNotAllowed},
+		{&listFiles{}, members{"path": ".."}, CodeNotAllowed},
+	} {
+		_, err := tt.tool.Describe(arguments(t, tt.tool, tt.args))
+		wantCode(t, err, tt.code)
+		_, err = tt.tool.Call(t.Context(), arguments(t, tt.tool, tt.args))
+		wantCode(t, err, tt.code)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, tt := range []struct {
+		s     string
+		limit int
+		want  string
+	}{
+		{"abc", 3, "abc"},
+		{"äöüß", 3, "äö…"},
+		{"", 3, ""},
+		{"😀😀😀", 2, "😀…"},
+	} {
+		if got := shorten(tt.s, tt.limit); got != tt.want {
+			t.Errorf("shorten(%q, %d) = %q, want %q", tt.s, tt.limit, got, tt.want)
+		}
+	}
+}
+
+// What a JSON preview shows has the same canonical form as the arguments.
+func TestJSONPreviewKeepsNumbers(t *testing.T) {
+	p, err := jsonPreview("", "", json.RawMessage(`{"a":12345678901234567890,"b":1.0}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := jsontext.Value(p.Body)
+	if err := v.Compact(); err != nil || string(v) != `{"a":12345678901234567890,"b":1.0}` {
+		t.Errorf("got %s, %v", v, err)
+	}
+}
