@@ -319,3 +319,9 @@ func openJournal(t testing.TB, dir string) Journal {
 	})
 	return l
 }
+
+// stoppable is a context as a run has it, and what stops the run.
+func stoppable() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return ctx, func() { cancel(&AbortError{Reason: "stopped by alice"}) }
+}
