@@ -2,9 +2,13 @@ package tools
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options say where the built-in tools work and what they may not touch.
@@ -77,6 +81,7 @@ func (b *Builtin) Dir() string { return b.w.dir }
 func (b *Builtin) Close() error { return b.w.root.Close() }
 
 func newShell(dir string, o Options) *shell {
+	keepDescriptors()
 	if o.TempDir == "" {
 		o.TempDir = os.TempDir()
 	}
@@ -101,4 +106,23 @@ func cleanEnv(dir string, o Options) []string {
 		path = defaultPath
 	}
 	return []string{"PATH=" + path, "HOME=" + dir, "PWD=" + dir, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + o.TempDir}
+}
+
+// keepDescriptors keeps what this program has open from the commands that it
+// starts. Everything that Go opens is closed on exec already; this is about
+// descriptors that the program was itself started with.
+func keepDescriptors() {
+	const first = 3 // after standard input, output and error
+	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, err := os.ReadDir("/proc/self/fd") // a kernel before 5.11
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
 }

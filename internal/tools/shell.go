@@ -196,6 +196,9 @@ func (e ending) result() (Output, error) {
 	return Output{Text: text, Truncated: e.truncated, ExitCode: ptr(0)}, nil
 }
 
+// escaped follows the output if it was still open after all the group was dead.
+const escaped = "[A process that this command started has left its group and still runs.]"
+
 // run executes the command and returns when nothing of its process group is
 // left.
 func (t *shell) run(ctx context.Context, command string) (ending, error) {
@@ -230,18 +233,21 @@ func (t *shell) run(ctx context.Context, command string) (ending, error) {
 		return ending{}, err
 	}
 	output := newBounded(t.maxOutput)
-	drained := make(chan struct{})
+	drained := make(chan error, 1)
 	go func() {
-		defer close(drained)
-		output.ReadFrom(read)
+		_, err := output.ReadFrom(read)
+		drained <- err
 	}()
 	// Its error repeats the state, or says that we stopped it.
 	cmd.Wait()
 	guard.kill()
 	read.SetReadDeadline(time.Now().Add(shellDrain))
-	<-drained
+	err = <-drained
 
 	text, truncated := output.text()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		text = strings.TrimSuffix(text, "\n") + "\n" + escaped
+	}
 	return ending{cmd.ProcessState, stopped && !cmd.ProcessState.Success(), text, truncated}, nil
 }
 

@@ -1,0 +1,325 @@
+package tools
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func newShellPlace(t *testing.T, o Options) *place {
+	o.Shell = ShellUnconfined
+	return newPlace(t, o)
+}
+
+func (p *place) run(command string) (Output, error) {
+	p.Helper()
+	return p.call(p.Context(), "shell", members{"command": command})
+}
+
+func TestShellRunsExactlyTheCommand(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	for _, tt := range []struct{ command, want string }{
+		{"printf ok > proof.txt; cat proof.txt", "ok"},
+		{"pwd", p.dir + "\n"},
+		{"echo out; echo err >&2; echo out", "out\nerr\nout\n"},
+		{`printf '%s|' 'a  b' "$HOME" "é"`, "a  b|" + p.dir + "|é|"},
+		{"cat", "[The command succeeded without output.]"},
+		{"printf '\\377\\376a'", "\uFFFDa"},
+		{"echo $0 $#", "/bin/sh 0\n"},
+	} {
+		out, err := p.run(tt.command)
+		if err != nil || out.Text != tt.want || out.Truncated || out.ExitCode == nil || *out.ExitCode != 0 {
+			t.Errorf("%s: got %+v, %v, want %q", tt.command, out, err, tt.want)
+		}
+	}
+}
+
+func TestShellEnvironmentIsClean(t *testing.T) {
+	t.Setenv("SLACK_BOT_TOKEN", "xoxb-secret")
+	t.Setenv("ENV", "/nonexistent/rc")
+	temp := t.TempDir()
+	p := newShellPlace(t, Options{Path: "bin::/usr/bin:./x:/bin", TempDir: temp})
+	out, err := p.run("/usr/bin/env | /usr/bin/sort; ls /proc/self/fd | wc -l")
+	p.must(err)
+	want := fmt.Sprintf("HOME=%s\nLANG=C.UTF-8\nPATH=/usr/bin:/bin\nPWD=%s\nTERM=dumb\nTMPDIR=%s\n", p.dir, p.dir, temp)
+	got := strings.ReplaceAll(out.Text, "_=/usr/bin/env\n", "") // some shells set it
+	// Standard input, output and error, and the directory that ls reads.
+	if got != want+"4\n" {
+		t.Errorf("got\n%s\nwant\n%s4", got, want)
+	}
+	out, err = newShellPlace(t, Options{Path: "bin:."}).run("echo $PATH")
+	if err != nil || out.Text != defaultPath+"\n" {
+		t.Errorf("without a usable PATH: %+v, %v", out, err)
+	}
+}
+
+func TestShellExitStatus(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	for command, want := range map[string]Error{
+		"echo no; exit 3":          {CodeExitStatus, "The command ended with exit status 3.", "no\n"},
+		"false":                    {CodeExitStatus, "The command ended with exit status 1.", ""},
+		"kill -TERM $$":            {CodeExitStatus, "The command was ended by the signal SIGTERM.", ""},
+		"trap '' TERM; kill 0; :;": {},
+	} {
+		out, err := p.run(command)
+		if want.Code == "" {
+			if err != nil {
+				t.Errorf("%s: %v", command, err)
+			}
+			continue
+		}
+		if e := wantCode(t, err, want.Code); *e != want || out.ExitCode != nil {
+			t.Errorf("%s: got %+v, %+v", command, e, out)
+		}
+	}
+}
+
+// gone waits until no process of the group is left but, perhaps, zombies that
+// others have to reap.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return
+		}
+		_, rest, _ := bytes.Cut(stat, []byte(") "))
+		if bytes.HasPrefix(rest, []byte("Z")) || bytes.HasPrefix(rest, []byte("X")) {
+			return
+		}
+		exec.Command("true").Run() // lets the kernel finish what a signal began
+	}
+	t.Errorf("the process %d is still there", pid)
+}
+
+func pids(t *testing.T, text string) []int {
+	t.Helper()
+	var all []int
+	for _, field := range strings.Fields(text) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatalf("no process ids: %q", text)
+		}
+		all = append(all, pid)
+	}
+	return all
+}
+
+// A background process neither holds up the call nor outlives it.
+func TestShellEndsBackgroundProcesses(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	out, err := p.run("sleep 1000 & echo $!; (trap '' TERM HUP INT; exec sleep 1000) & echo $!")
+	p.must(err)
+	for _, pid := range pids(t, out.Text) {
+		gone(t, pid)
+	}
+}
+
+// A process that leaves the group can't be ended, but doesn't hold up the call
+// for long either, though it holds the output open.
+func TestShellDoesNotWaitForEscapedProcesses(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid here")
+	}
+	p := newShellPlace(t, Options{})
+	out, err := p.run("setsid sh -c 'echo $$ > pid; exec sleep 20' & while ! [ -s pid ]; do :; done; echo done")
+	p.must(err)
+	for _, pid := range pids(t, p.content(filepath.Join(p.dir, "pid"))) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if out.Text != "done\n"+escaped {
+		t.Errorf("got %q", out.Text)
+	}
+}
+
+func TestShellStopped(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	fifo := filepath.Join(p.dir, "ready")
+	p.must(syscall.Mkfifo(fifo, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.call(ctx, "shell", members{"command": "trap '' TERM INT; sleep 1000 & echo partly; echo $$ $! > ready; wait; wait; sleep 1000"})
+		done <- err
+	}()
+	text, err := os.ReadFile(fifo) // returns when the command has written
+	p.must(err)
+	cancel()
+	e := wantCode(t, <-done, CodeAborted)
+	if e.Output != "partly\n" || !strings.Contains(e.Message, "may be partly performed") {
+		t.Errorf("got %+v", e)
+	}
+	for _, pid := range pids(t, string(text)) {
+		gone(t, pid)
+	}
+	_, err = p.call(ctx, "shell", members{"command": "touch started"})
+	if e := wantCode(t, err, CodeAborted); !strings.Contains(e.Message, "before the command started") {
+		t.Errorf("got %+v", e)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "started")); err == nil {
+		t.Error("it ran after all")
+	}
+}
+
+func TestShellTimeLimit(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	_, err := p.call(t.Context(), "shell", members{"command": "echo begun; sleep 1000 | cat", "timeout_seconds": 1})
+	if e := wantCode(t, err, CodeTimeout); e.Output != "begun\n" || !strings.Contains(e.Message, "longer than 1 seconds") {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// A command that had already succeeded when it was stopped has succeeded.
+func TestShellSuccessBeatsStop(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := (ending{state: cmd.ProcessState, text: "x"}).result()
+	if err != nil || out.Text != "x" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+func TestShellOutputIsBounded(t *testing.T) {
+	p := newShellPlace(t, Options{MaxOutput: 1000})
+	out, err := p.run("echo first; i=0; while [ $i -lt 20000 ]; do echo 0123456789; i=$((i+1)); done; echo last")
+	p.must(err)
+	if !out.Truncated || !strings.HasPrefix(out.Text, "first\n") || !strings.HasSuffix(out.Text, "\nlast\n") ||
+		!strings.Contains(out.Text, "[… 219011 bytes left out …]") || len(out.Text) > 1100 {
+		t.Errorf("got %d bytes: %q", len(out.Text), out.Text)
+	}
+}
+
+// In a bubble with fake time a command still runs to its end.
+func TestShellInABubble(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	synctest.Test(t, func(t *testing.T) {
+		tool, _ := p.tools.Get("shell")
+		out, err := tool.Call(t.Context(), arguments(t, tool, members{"command": "echo hi; sleep 1000 &"}))
+		if err != nil || out.Text != "hi\n" {
+			t.Errorf("got %+v, %v", out, err)
+		}
+	})
+}
+
+// The test binary, run again as a program that runs a command and is killed.
+const helperEnv = "APPROVALBOT_TEST_SHELL_HELPER"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperEnv); dir != "" {
+		sh := newShell(dir, Options{})
+		sh.run(context.Background(), "sleep 1000 & echo $$ $! > ready; sleep 1000; echo survived > survived")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Killed in a way that leaves no time for anything, the program takes the
+// command and all its children with it.
+func TestShellDiesWithTheProgram(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "ready")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), helperEnv+"="+dir)
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(f).ReadString('\n')
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program.Process.Kill()
+	program.Wait()
+	for _, pid := range pids(t, line) {
+		gone(t, pid)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "survived")); err == nil {
+		t.Error("the command went on")
+	}
+}
+
+func TestBoundedKeepsBeginningAndEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(2, 40).Draw(t, "limit")
+		chunks := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 60), 0, 6).Draw(t, "chunks")
+		if rapid.Bool().Draw(t, "text") {
+			for i := range chunks {
+				chunks[i] = []byte(rapid.StringOf(rapid.SampledFrom([]rune("aä€😀"))).Draw(t, "chunk"))
+			}
+		}
+		b := newBounded(limit)
+		var all []byte
+		for _, c := range chunks {
+			b.write(c)
+			all = append(all, c...)
+		}
+		text, truncated := b.text()
+		half := limit / 2
+		if truncated != (len(all) > 2*half) || !utf8.ValidString(text) {
+			t.Fatalf("%d bytes, limit %d: truncated %t, %q", len(all), limit, truncated, text)
+		}
+		if !truncated {
+			if text != printable(all) {
+				t.Fatalf("%q became %q", all, text)
+			}
+			return
+		}
+		var left int
+		head, rest, ok := strings.Cut(text, "\n[… ")
+		if _, err := fmt.Sscanf(rest, "%d bytes left out …]", &left); err != nil || !ok {
+			t.Fatalf("no mark in %q", text)
+		}
+		_, tail, _ := strings.Cut(rest, "…]\n")
+		if utf8.Valid(all) {
+			if !strings.HasPrefix(string(all), head) || !strings.HasSuffix(string(all), tail) ||
+				len(head)+left+len(tail) != len(all) || half-len(head) > 3 || half-len(tail) > 3 {
+				t.Fatalf("%q, limit %d, became %q", all, limit, text)
+			}
+		}
+	})
+}
+
+func TestShellModes(t *testing.T) {
+	var m ShellMode
+	for _, s := range []string{"off", "confined", "unconfined"} {
+		if err := m.UnmarshalText([]byte(s)); err != nil || string(m) != s {
+			t.Errorf("%s: %q, %v", s, m, err)
+		}
+	}
+	if err := m.UnmarshalText([]byte("on")); err == nil || !strings.Contains(err.Error(), "want one of off, confined, unconfined") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkShell(b *testing.B) {
+	sh := newShell(b.TempDir(), Options{})
+	for b.Loop() {
+		if _, err := sh.run(b.Context(), ":"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
