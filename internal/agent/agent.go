@@ -123,6 +123,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	waiting, err := a.Ledger.WaitingMessages(ctx)
 	if err != nil {
 		close(a.closed)
+		if ctx.Err() != nil { // told to end before it began
+			return nil
+		}
 		return fmt.Errorf("reading the messages that wait: %w", err)
 	}
 	for _, e := range waiting {

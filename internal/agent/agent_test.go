@@ -36,7 +36,7 @@ func user(id, name string) ledger.Actor {
 type everyone struct{}
 
 func (everyone) Person(_ context.Context, p ledger.Person) (approvals.Profile, error) {
-	return approvals.Profile{ID: p, Name: p.ID, Kind: approvals.FullMember}, nil
+	return approvals.Profile{ID: p, Name: strings.Title(strings.ToLower(p.ID[1:])), Kind: approvals.FullMember}, nil
 }
 func (everyone) Channel(_ context.Context, c string) (approvals.ChannelInfo, error) {
 	return approvals.ChannelInfo{ID: c, Kind: approvals.PrivateChannel}, nil
@@ -259,7 +259,7 @@ func (s *stand) check() {
 	s.t.Helper()
 	report, err := s.journal.Verify(context.Background(), ledger.VerifyOptions{})
 	if err != nil || !report.OK() {
-		s.t.Errorf("the journal doesn't verify: %v\n%s", err, report)
+		s.t.Errorf("the journal does not verify: %v\n%+v", err, report)
 	}
 	for _, run := range s.runs() {
 		if run.Finished == nil {
@@ -351,7 +351,7 @@ func TestApproveAndDeny(t *testing.T) {
 				"Do not retry the same call; take a different approach or explain what you need in the final answer."
 			results := s.transcript().Request().Messages[2].Results
 			if len(results) != 1 || results[0].Text != want || !results[0].IsError {
-				t.Errorf("the model is told %q", results)
+				t.Errorf("the model is told %+v", results)
 			}
 			if diff := cmp.Diff(map[string]string{"c1": "output-denied user"}, states(run)); diff != "" {
 				t.Error(diff)
@@ -813,4 +813,3 @@ func TestModelError(t *testing.T) {
 		s.check()
 	})
 }
-
