@@ -120,8 +120,8 @@ func (l *Ledger) collect(first *request) []*request {
 // Close ends the writer after what it is writing, and fails what is queued with [ErrClosed].
 func (l *Ledger) Close() error {
 	l.close.Do(func() {
+		err := l.Reader.Close() // first, so that the writer's connection is the last one, which leaves one tidy file
 		close(l.closing)
-		err := l.Reader.Close() // first, so that the writer's connection is the last and tidies up
 		<-l.ended
 		l.failure = errors.Join(err, l.failure, unlockDir(l.lock))
 		l.log.Info("journal closed", "dir", l.dir, "head", l.news.last().String())
