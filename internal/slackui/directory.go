@@ -3,6 +3,7 @@ package slackui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -135,6 +136,17 @@ func (d *directory) Member(ctx context.Context, channel, user string) (bool, err
 		return false, fmt.Errorf("who is in %s: %w", channel, err)
 	}
 	return in[user], nil
+}
+
+// Members lists who is in a conversation.
+func (d *directory) Members(ctx context.Context, channel string) ([]string, error) {
+	in, err := look(ctx, d, "members "+channel, func(ctx context.Context) (map[string]bool, error) {
+		return d.members(ctx, channel)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("who is in %s: %w", channel, err)
+	}
+	return slices.Sorted(maps.Keys(in)), nil
 }
 
 // members reads all pages of a conversation's members. Half an answer would be a wrong one.

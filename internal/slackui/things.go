@@ -273,6 +273,5 @@ func deadline(t *thing, a *ledger.Approval, now time.Time) time.Time {
 	if t.stands() && !t.until.IsZero() {
 		return t.until
 	}
-	// A card shows whole seconds; the later one is the promise.
-	return now.Add(a.Timeout + time.Second - 1).Truncate(time.Second).UTC()
+	return now.Add(a.Timeout).UTC().Round(0)
 }
