@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -26,8 +25,8 @@ const (
 	// shakyFor is how long an update whose answer never came may still arrive, after one that was sent later.
 	shakyFor = 15 * time.Second
 
-	findPage   = 200
-	findPages  = 20
+	findPage  = 200
+	findPages = 20
 )
 
 // An outbox brings what stands in Slack to what the journal says. One goroutine decides what is sent next; each call
@@ -51,6 +50,9 @@ type outbox struct {
 	stopping bool            // only endings are brought out still
 	err      error           // Slack refuses our token
 	wg       sync.WaitGroup  // calls
+
+	filesMu sync.Mutex
+	files   map[string]string // approvalId to the address of the file with its full text
 }
 
 // channelState is a channel's budget. One post at a time keeps the order of what is posted.
@@ -62,7 +64,7 @@ type channelState struct {
 func newOutbox(c *Client, j *ledger.Ledger, a *approvals.Registry, r *renderer, log *slog.Logger) *outbox {
 	return &outbox{
 		client: c, journal: j, approvals: a, renderer: r, log: log, wake: make(chan struct{}, 1),
-		book: newBook(), posts: map[string]*channelState{}, settling: map[string]bool{},
+		book: newBook(), posts: map[string]*channelState{}, settling: map[string]bool{}, files: map[string]string{},
 		updates: bucket{every: updateEvery, burst: updateBurst}, finds: bucket{every: findEvery, burst: findBurst},
 	}
 }
@@ -167,7 +169,7 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 	case o.calls >= callsMost:
 		return time.Time{}
 	case t.gone != "" || t.final && t.confirmed != "" && t.recorded:
-		return o.settle(ctx, t, now)
+		return o.settle(ctx, t)
 	case t.stands() && !t.recorded && t.run != "":
 		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, t.until) })
 		return time.Time{}
@@ -197,7 +199,7 @@ func (o *outbox) start(ctx context.Context, t *thing, call func(context.Context)
 func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 	if o.pointless(t) {
 		t.gone = "not_shown"
-		return o.settle(ctx, t, now)
+		return o.settle(ctx, t)
 	}
 	if o.stopping && (o.rank(t) == rankProgress || o.book.open(t)) {
 		return time.Time{}
@@ -258,7 +260,7 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 			return time.Time{}
 		}
 		if t.recorded {
-			return o.settle(ctx, t, now)
+			return o.settle(ctx, t)
 		}
 		return time.Time{}
 	}
@@ -474,7 +476,7 @@ func (o *outbox) session(t *thing) string {
 
 // settle writes into the journal which of a run's things will not change any more; with the last of them, that nothing
 // of the run will.
-func (o *outbox) settle(ctx context.Context, t *thing, now time.Time) time.Time {
+func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
 	if t.run == "" || o.settling[t.run] {
 		return time.Time{}
 	}
@@ -501,18 +503,19 @@ func (o *outbox) settle(ctx context.Context, t *thing, now time.Time) time.Time 
 		events[len(events)-1].Body.(*ledger.MessageSettled).RunDone = true
 	}
 	o.settling[t.run] = true
-	o.start(ctx, t, func(ctx context.Context) { o.recordSettled(ctx, t, batch, events, now) })
+	o.start(ctx, t, func(ctx context.Context) { o.recordSettled(ctx, t, batch, events) })
 	return time.Time{}
 }
 
-func (o *outbox) recordSettled(ctx context.Context, t *thing, batch []*thing, events []ledger.Event, now time.Time) {
+func (o *outbox) recordSettled(ctx context.Context, t *thing, batch []*thing, events []ledger.Event) {
 	_, err := o.journal.Append(ctx, events...)
-	if _, ok := errors.AsType[*ledger.ConflictError](err); ok {
-		err = nil // an earlier process got as far, and was told so only by the journal
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.settling, t.run)
+	if lost, ok := errors.AsType[*ledger.ConflictError](err); ok {
+		o.settledBefore(lost.Winner)
+		return // and the rest is tried again
+	}
 	for _, other := range batch {
 		if err == nil {
 			other.settled, other.tries = true, 0
@@ -524,6 +527,13 @@ func (o *outbox) recordSettled(ctx context.Context, t *thing, batch []*thing, ev
 	}
 	if err != nil {
 		o.log.Error("settled messages could not be recorded", "run", t.run, "error", err)
+	}
+}
+
+// settledBefore takes in that the journal knew already that a thing is settled.
+func (o *outbox) settledBefore(e ledger.Event) {
+	if m, ok := e.Body.(*ledger.MessageSettled); ok && o.book.things[m.Thing] != nil {
+		o.book.things[m.Thing].settled = true
 	}
 }
 
@@ -574,7 +584,8 @@ func (o *outbox) lookUp(ctx context.Context, t *thing) (string, error) {
 		}
 		cursor = next
 	}
-	return "", fmt.Errorf("more than %d messages in %s", findPage*findPages, t.place.Channel)
+	o.log.Warn("a message was not found among the first of its thread", "messages", findPage*findPages, "kind", t.Kind, "id", t.ID)
+	return "", nil
 }
 
 func (o *outbox) page(ctx context.Context, t *thing, cursor string) ([]slack.Message, string, error) {

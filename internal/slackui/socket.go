@@ -35,7 +35,7 @@ type socket struct {
 	log    *slog.Logger
 
 	// What to do with what comes. Both must return at once.
-	onEvent func(event slackevents.EventsAPIEvent, attempt int, r *receipt)
+	onEvent func(eventDelivery)
 	onClick func(click slack.InteractionCallback, r *receipt)
 
 	first chan struct{} // closed at the first hello
@@ -104,7 +104,7 @@ func (s *socket) handle(e socketmode.Event) error {
 	case socketmode.EventTypeEventsAPI:
 		event, ok := e.Data.(slackevents.EventsAPIEvent)
 		if r := s.receipt(e.Request); ok && r != nil {
-			s.onEvent(event, e.Request.RetryAttempt, r)
+			s.onEvent(eventDelivery{event: event, attempt: e.Request.RetryAttempt, receipt: r})
 		}
 	case socketmode.EventTypeInteractive:
 		click, ok := e.Data.(slack.InteractionCallback)
@@ -146,7 +146,7 @@ func (s *socket) unknown(e socketmode.Event) {
 		s.once("message", "a message that isn't an envelope", "error", bad.Cause)
 		return
 	}
-	s.once("bad "+raw.Type, "an envelope that can't be read", "type", visible(raw.Type), "error", bad.Cause)
+	s.once("bad "+raw.Type, "an envelope that can't be read", "type", raw.Type, "error", bad.Cause)
 	s.ack(raw.ID)
 }
 
@@ -294,7 +294,7 @@ func (s *socket) frame(raw string) {
 	if f.Reason == "link_disabled" {
 		s.client.gate.switchedOff()
 	}
-	s.log.Info("Slack ends the connection", "reason", visible(f.Reason))
+	s.log.Info("Slack ends the connection", "reason", f.Reason)
 }
 
 // frames takes slack-go's debug log apart.
