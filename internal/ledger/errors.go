@@ -66,7 +66,7 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("the journal in %s is damaged: %s; `approvalbot audit verify` says more", e.Dir, e.Problem)
+	return fmt.Sprintf("the journal in %s is damaged: %s; `approvalbot audit verify` says more", e.Dir, &e.Problem)
 }
 
 // notRecorded makes cause an ErrNotRecorded.

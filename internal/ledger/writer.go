@@ -34,15 +34,13 @@ func newRequest(events []Event) (*request, error) {
 	r := &request{answered: make(chan struct{})}
 	seen := map[Claim]bool{}
 	for _, e := range events {
+		e.Actor = e.Actor.valid()
 		row, err := newRow(e)
 		if err != nil {
 			return nil, err
 		}
 		// From here on the event is what a reader will get: the claims are made from that, so that Verify finds the same.
 		if e.Body, err = decodeBody(row.kind, row.body); err != nil {
-			return nil, err
-		}
-		if err := decode([]byte(row.actor), &e.Actor); err != nil {
 			return nil, err
 		}
 		claims := e.Body.Claims(e)
@@ -120,10 +118,10 @@ func (w *writer) readTail(ctx context.Context, c *writeConn) (tail, error) {
 	}
 	t, err := c.tail(ctx, n)
 	if isDamage(err) {
-		err = Problem{Kind: BadFile, What: err.Error()}
+		err = &Problem{Kind: BadFile, What: err.Error()}
 	}
-	if p, ok := errors.AsType[Problem](err); ok {
-		return tail{}, &DamagedError{Dir: w.dir, Problem: p}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return tail{}, &DamagedError{Dir: w.dir, Problem: *p}
 	}
 	if err != nil || w.news == nil || w.news.last().Seq == 0 {
 		return t, err
@@ -465,13 +463,13 @@ func (c *writeConn) tail(ctx context.Context, n int) (tail, error) {
 		if next == nil {
 			last = tail{seq: r.seq, time: r.time, hash: r.hash}
 		} else if p := follows(r, next); p != nil {
-			return tail{}, *p
+			return tail{}, p
 		}
 		next = r
 	}
 	if next != nil && next.seq == 1 {
 		if p := follows(&row{}, next); p != nil {
-			return tail{}, *p
+			return tail{}, p
 		}
 	}
 	return last, rows.Err()
