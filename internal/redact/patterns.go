@@ -1,0 +1,133 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A pattern finds secrets of one sort. Its group named "secret" is what is
+// hidden; without one it is the whole match.
+type pattern struct {
+	kind  Kind
+	re    *regexp.Regexp
+	group int
+	keep  func(value string) bool // not a secret after all; may be nil
+}
+
+func newPattern(kind Kind, expr string, keep func(string) bool) pattern {
+	re := regexp.MustCompile(expr)
+	return pattern{kind, re, max(re.SubexpIndex("secret"), 0), keep}
+}
+
+func (p pattern) find(s string) []span {
+	var found []span
+	for _, m := range p.re.FindAllStringSubmatchIndex(s, -1) {
+		start, end := m[2*p.group], m[2*p.group+1]
+		if start < 0 || start == end {
+			continue
+		}
+		if value := s[start:end]; isPlaceholder.MatchString(value) || p.keep != nil && p.keep(value) {
+			continue
+		}
+		found = append(found, span{start, end, p.kind})
+	}
+	return found
+}
+
+// tokenForms are the tokens that can be told by their form. They are long and
+// begin with a name, so that a commit hash, a UUID or a path never is one.
+var tokenForms = []string{
+	`xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,}`,           // Slack: bot, user, refresh, …
+	`xapp-\d-[A-Za-z0-9-]{8,}`,                           // Slack: app-level
+	`sk-[A-Za-z0-9_-]{20,}`,                              // OpenAI, Anthropic and those who follow them
+	`[rsw]h?k_(?:live|test)_[A-Za-z0-9]{16,}`,            // Stripe
+	`whsec_[A-Za-z0-9+/=]{16,}`,                          // Stripe webhooks
+	`gh[pousr]_[A-Za-z0-9]{20,}`,                         // GitHub
+	`github_pat_[A-Za-z0-9_]{20,}`,                       // GitHub, fine-grained
+	`gl(?:pat|rt|dt|soat)-[A-Za-z0-9_-]{16,}`,            // GitLab
+	`(?:AKIA|ASIA)[A-Z0-9]{16}`,                          // AWS key ids
+	`AIza[A-Za-z0-9_-]{35}`,                              // Google API keys
+	`ya29\.[A-Za-z0-9_-]{20,}`,                           // Google OAuth
+	`npm_[A-Za-z0-9]{30,}`,                               // npm
+	`pypi-[A-Za-z0-9_-]{40,}`,                            // PyPI
+	`hf_[A-Za-z0-9]{30,}`,                                // Hugging Face
+	`do[opr]_v1_[a-f0-9]{32,}`,                           // DigitalOcean
+	`SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}`,         // SendGrid
+	`AGE-SECRET-KEY-1[A-Z0-9]{40,}`,                      // age
+	`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[\w-]{8,}`, // JSON Web Tokens
+}
+
+// secretName is how the name of a value ends that is a secret.
+const secretName = `(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|account[_-]?key|credentials?|authorization|cookie)`
+
+// bare is an unquoted value: no space, no quote, nothing that ends a value in a
+// shell, a list or an object. A placeholder counts as a value too, so that one
+// with something behind it goes as a whole.
+const bare = `(?:‹secret, \d+ characters?›|[^\s"'` + "`" + `;|&(){}\[\],<>\\])+`
+
+var patterns = []pattern{
+	// To the end of the key, or of the text: a cut key is a key.
+	newPattern(Key, `(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, nil),
+	newPattern(Token, `\b(?:`+strings.Join(tokenForms, "|")+`)`, nil),
+	newPattern(Token, `hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{16,})`, nil),
+	newPattern(URL, `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/@:"'<>]*:(?P<secret>[^\s/@"'<>]+)@`, isReference),
+
+	// Authorization: Bearer …, also without the header's name.
+	newPattern(Named, `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|negotiate)\s+(?P<secret>`+bare+`)`, isReference),
+	newPattern(Named, `(?i)\b(?:bearer|basic)\s+(?P<secret>[A-Za-z0-9._~+/=-]{16,})`, isWord),
+	newPattern(Named, `(?im)^\s*(?:set-)?cookie\s*:\s*(?P<secret>[^\r\n]+)`, isReference),
+
+	// "password": "…" in JSON, also in JSON that stands in a string.
+	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\\?["']\s*:\s*"(?P<secret>(?:[^"\\\n]|\\.)*)(?:"|\z)`, isReference),
+	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\\"\s*:\s*\\"(?P<secret>[^"\\\n]*)\\"`, isReference),
+	// KEY=value, KEY="value"
+	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\s?=\s?"(?P<secret>[^"\n]*)"`, isReference),
+	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\s?=\s?'(?P<secret>[^'\n]*)'`, isReference),
+	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`=(?P<secret>`+bare+`)`, isReference),
+	// --password value, --api-key "value"
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+"(?P<secret>[^"\n]*)"`, isReference),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+'(?P<secret>[^'\n]*)'`, isReference),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+(?P<secret>`+bare+`)`, isOption),
+	// password: value as a whole line (YAML, headers); prose goes on after it
+	newPattern(Named, `(?im)^[\s+-]*[A-Za-z0-9_.-]*`+secretName+`\s*:\s*["']?(?P<secret>`+bare+`)["']?\s*$`, isWord),
+	newPattern(Named, `(?i)\bx-[a-z0-9-]*(?:key|token|secret|auth)\s*:\s*(?P<secret>`+bare+`)`, isReference),
+}
+
+// isReference tells a value that only says where the secret is: $PGPASSWORD,
+// ${{ secrets.X }}, %PASSWORD%, or that there is none.
+func isReference(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "null", "nil", "none", "true", "false", "undefined":
+		return true
+	}
+	return strings.HasPrefix(value, "$") || strings.HasPrefix(value, "%") && strings.HasSuffix(value, "%") && len(value) > 1 ||
+		len(value) > 2 && strings.Trim(value, "*.x…") == ""
+}
+
+// isOption tells what follows an option that takes no value.
+func isOption(value string) bool { return isReference(value) || strings.HasPrefix(value, "-") }
+
+// isWord tells a value that reads as a word of prose or code, not as a secret:
+// short, or letters alone.
+func isWord(value string) bool {
+	return isReference(value) || utf8.RuneCountInString(value) < 6 || !strings.ContainsAny(value, "0123456789+/=!@#$%^&*")
+}
+
+// benignNames end like the name of a secret and are none.
+var benignNames = regexp.MustCompile(`(?:page|next|continuation|sync|cancel|cancellation)token$`)
+
+// secretKey is secretName for a name without its separators.
+var secretKey = regexp.MustCompile(strings.ReplaceAll(secretName, `[_-]?`, ``) + `$`)
+
+// namesSecret tells whether the value of a key (of JSON, of a log attribute) with
+// this name is a secret.
+func namesSecret(name string) bool {
+	flat := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' || r == ' ' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+	return secretKey.MatchString(flat) && !benignNames.MatchString(flat)
+}

@@ -1,0 +1,31 @@
+// Package slackui is approvalbot in Slack: what people write and click goes in, cards, progress and answers go out.
+//
+// # In
+//
+// One Socket Mode connection delivers envelopes. Every one is acknowledged, also those that nobody understands. A message
+// that starts a run is handed to the agent, which journals it before the acknowledgement; a click is handed to the
+// approvals, and acknowledged when its decision is committed or after 2.5 seconds, whichever is first. Nothing that an
+// envelope says about an ask is believed but the approvalId in the button: team, app, channel, thread and author must
+// fit what the journal says of it.
+//
+// # Out
+//
+// Every message of ours is a [ledger.Thing]: the card of an ask, the progress of a run, its answer. Its wanted state is
+// a pure function of the journal (card.go, progress.go, answer.go: events in, blocks out); its confirmed state is what
+// Slack last said yes to. The outbox brings the second to the first, one message after the other, within Slack's limits,
+// and keeps at it over errors and restarts. It never reads Slack to learn what we want, only to find a message whose
+// post was never answered.
+//
+//	journal ── fold ── wanted ──┐
+//	                            outbox ── chat.postMessage / chat.update ── message_posted, message_settled ── journal
+//	           confirmed ───────┘
+//
+// # Invariants
+//
+//   - A card is rendered from the journal, never from the payload of a click. A terminal card has no buttons and a
+//     pending rendering never follows a terminal one.
+//   - What is shown to approve is complete, or there is no Approve there.
+//   - Text that others wrote (arguments, model, tools, names) goes only into rich_text and plain_text elements, every
+//     character that can't be seen made visible, every secret replaced by its length.
+//   - This is the only package that knows slack-go.
+package slackui
