@@ -1,0 +1,5 @@
+package devslack
+
+import "net/http"
+
+func pageHandler() http.Handler { return http.NotFoundHandler() }

@@ -1,0 +1,168 @@
+package devslack
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Slack has three control characters. Everybody's text is stored with them
+// escaped; what stays is the markup that Slack itself understands.
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+var (
+	// botMarkup is what a bot's text may contain unescaped: entities that are
+	// escaped already, mentions, commands such as <!here> and <!date^…>, links.
+	botMarkup = regexp.MustCompile(`&(?:amp|lt|gt);|<(?:[@#!][^<>\n]+|(?:https?://|mailto:|tel:|slack://)[^<>\n]+)>`)
+	// userMarkup is what a person's text may contain: mentions, which a client
+	// makes from picking a name. Everything else they typed is only text.
+	userMarkup = regexp.MustCompile(`<@[UW][A-Z0-9]+(?:\|[^<>\n]*)?>|<#[CGD][A-Z0-9]+(?:\|[^<>\n]*)?>`)
+	typedLink  = regexp.MustCompile("https?://[^\\s<>`|]+[^\\s<>`|.,;:!?\"')\\]]")
+	typedCode  = regexp.MustCompile("(?s)```(.+?)```|`([^`\n]+)`")
+)
+
+// escapeExcept escapes text but for the matches of keep.
+func escapeExcept(text string, keep *regexp.Regexp) string {
+	var out strings.Builder
+	at := 0
+	for _, m := range keep.FindAllStringIndex(text, -1) {
+		out.WriteString(escaper.Replace(text[at:m[0]]))
+		out.WriteString(text[m[0]:m[1]])
+		at = m[1]
+	}
+	out.WriteString(escaper.Replace(text[at:]))
+	return out.String()
+}
+
+// storedText is a bot's text as Slack stores it. Doing it twice changes nothing.
+func storedText(text string) string { return escapeExcept(text, botMarkup) }
+
+// storedBlocks escapes the text objects in blocks as Slack stores them.
+// rich_text has no markup and stays as it is.
+func storedBlocks(raw json.RawMessage) json.RawMessage {
+	var blocks any
+	if len(raw) == 0 || decode(raw, &blocks) != nil {
+		return raw
+	}
+	escapeTexts(blocks)
+	return encode(blocks)
+}
+
+func escapeTexts(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			escapeTexts(item)
+		}
+	case map[string]any:
+		switch v["type"] {
+		case "rich_text":
+			return
+		case "mrkdwn", "plain_text":
+			if text, ok := v["text"].(string); ok {
+				v["text"] = storedText(text)
+			}
+			return
+		}
+		for _, item := range v {
+			escapeTexts(item)
+		}
+	}
+}
+
+// textLength is the number of characters in all texts of the blocks together.
+func textLength(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			n += textLength(item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if text, ok := item.(string); ok && key == "text" {
+				n += len([]rune(text))
+				continue
+			}
+			n += textLength(item)
+		}
+	}
+	return n
+}
+
+type richElement map[string]any
+
+// typedText is what a person typed, as Slack delivers it: the text with its
+// control characters escaped and links marked, and the rich_text block that
+// goes with it.
+func typedText(typed string) (text string, blocks json.RawMessage) {
+	var out strings.Builder
+	var sections []richElement
+	var line []richElement
+	flush := func() {
+		if len(line) > 0 {
+			sections = append(sections, richElement{"type": "rich_text_section", "elements": line})
+			line = nil
+		}
+	}
+	at := 0
+	for _, m := range typedCode.FindAllStringSubmatchIndex(typed, -1) {
+		line = append(line, plainElements(typed[at:m[0]], &out)...)
+		out.WriteString(escapeExcept(typed[m[0]:m[1]], userMarkup))
+		if m[2] >= 0 {
+			flush()
+			code := strings.Trim(typed[m[2]:m[3]], "\n")
+			sections = append(sections, richElement{"type": "rich_text_preformatted",
+				"elements": []richElement{{"type": "text", "text": code}}})
+		} else {
+			line = append(line, richElement{"type": "text", "text": typed[m[4]:m[5]], "style": map[string]bool{"code": true}})
+		}
+		at = m[1]
+	}
+	line = append(line, plainElements(typed[at:], &out)...)
+	flush()
+	return out.String(), encode([]richElement{{"type": "rich_text", "block_id": hexID(3), "elements": sections}})
+}
+
+var typedToken = regexp.MustCompile(userMarkup.String() + "|" + typedLink.String())
+
+// plainElements splits text outside code into mentions, links and the rest.
+func plainElements(typed string, out *strings.Builder) []richElement {
+	var line []richElement
+	literal := func(text string) {
+		if text != "" {
+			out.WriteString(escaper.Replace(text))
+			line = append(line, richElement{"type": "text", "text": text})
+		}
+	}
+	at := 0
+	for _, m := range typedToken.FindAllStringIndex(typed, -1) {
+		literal(typed[at:m[0]])
+		token := typed[m[0]:m[1]]
+		id, _, _ := strings.Cut(strings.Trim(token, "<@#>"), "|")
+		switch {
+		case strings.HasPrefix(token, "<@"):
+			out.WriteString(token)
+			line = append(line, richElement{"type": "user", "user_id": id})
+		case strings.HasPrefix(token, "<#"):
+			out.WriteString(token)
+			line = append(line, richElement{"type": "channel", "channel_id": id})
+		default:
+			out.WriteString("<" + strings.ReplaceAll(token, "&", "&amp;") + ">")
+			line = append(line, richElement{"type": "link", "url": token})
+		}
+		at = m[1]
+	}
+	literal(typed[at:])
+	return line
+}
+
+// cutRunes shortens text to n characters.
+func cutRunes(text string, n int) (string, bool) {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text, false
+	}
+	return string(runes[:n]), true
+}
