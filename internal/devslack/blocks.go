@@ -49,9 +49,6 @@ const (
 	// between 13,200 and 13,300 characters of JSON.
 	maxBlocksSize = 13_200
 
-	// maxViewSize is the documented size of a view, in bytes.
-	maxViewSize = 250_000
-
 	// maxMarkdown is what all markdown blocks of a payload may hold together.
 	maxMarkdown = 12_000
 
@@ -92,12 +89,6 @@ func checkView(raw json.RawMessage) (normalized json.RawMessage, problems []prob
 // message takes: the server then answers msg_blocks_too_long.
 func blocksTooLong(normalized json.RawMessage) bool {
 	return utf8.RuneCount(normalized) > maxBlocksSize
-}
-
-// viewTooLarge reports whether a valid view is more than Slack takes
-// (view_too_large).
-func viewTooLarge(normalized json.RawMessage) bool {
-	return len(normalized) > maxViewSize
 }
 
 // decodeJSON reads exactly one JSON value. Numbers keep their digits.

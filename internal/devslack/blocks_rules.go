@@ -138,8 +138,8 @@ func calendar(layout, what string) rule {
 	}
 }
 
-// link is a URL with one of the schemes.
-func link(max int, schemes ...string) rule {
+// linkTo is a URL with one of the schemes.
+func linkTo(max int, schemes ...string) rule {
 	return func(c *checker, at string, value any) any {
 		s, ok := value.(string)
 		if !ok {
@@ -184,8 +184,8 @@ func integer(min, max int64) rule {
 	}
 }
 
-// number is any JSON number.
-func number(c *checker, at string, value any) any {
+// anyNumber is any JSON number.
+func anyNumber(c *checker, at string, value any) any {
 	if _, ok := value.(json.Number); !ok {
 		c.problem(at, "must provide a number")
 	}
@@ -254,9 +254,9 @@ func deeper(check rule) rule {
 	}
 }
 
-// element is a block element of one of the named types. Interactive ones get
+// elementOf is a block element of one of the named types. Interactive ones get
 // their action_id here.
-func element(types ...string) rule {
+func elementOf(types ...string) rule {
 	return func(c *checker, at string, value any) any {
 		object, kind, ok := c.typed(at, value)
 		if !ok {

@@ -95,7 +95,7 @@ func blockTypes() map[string]rule {
 	shapes := map[string]shape{
 		"divider": {},
 		"section": {
-			optional: fields{"text": anyText(3000), "fields": list(1, 10, anyText(2000)), "accessory": element(sectionElements...), "expand": flag},
+			optional: fields{"text": anyText(3000), "fields": list(1, 10, anyText(2000)), "accessory": elementOf(sectionElements...), "expand": flag},
 			also:     someMember("text", "fields"),
 		},
 		"header": {
@@ -104,25 +104,25 @@ func blockTypes() map[string]rule {
 		},
 		"image": {
 			required: fields{"alt_text": str(1, 2000)},
-			optional: fields{"image_url": link(3000, "http", "https"), "slack_file": slackFile, "title": plainText(2000)},
+			optional: fields{"image_url": linkTo(3000, "http", "https"), "slack_file": slackFile, "title": plainText(2000)},
 			also:     oneOfMembers("image_url", "slack_file"),
 		},
-		"actions":         {required: fields{"elements": list(1, 25, element(actionElements...))}},
+		"actions":         {required: fields{"elements": list(1, 25, elementOf(actionElements...))}},
 		"context":         {required: fields{"elements": list(1, 10, contextElement)}},
-		"context_actions": {required: fields{"elements": list(1, 5, element("feedback_buttons", "icon_button"))}},
+		"context_actions": {required: fields{"elements": list(1, 5, elementOf("feedback_buttons", "icon_button"))}},
 		"file":            {required: fields{"external_id": str(1, 255), "source": exactly("remote")}},
 		"call":            {required: fields{"call_id": str(1, 255)}},
 		"input": {
-			required: fields{"label": plainText(2000), "element": element(inputElements...)},
+			required: fields{"label": plainText(2000), "element": elementOf(inputElements...)},
 			optional: fields{"hint": plainText(2000), "optional": flag, "dispatch_action": flag},
 			also:     func(c *checker, _ string, _ map[string]any) { c.inputs++ },
 		},
 		"rich_text": {required: fields{"elements": list(0, 1000, union(richTextElements))}},
 		"video": {
-			required: fields{"alt_text": str(1, 2000), "title": plainText(200), "thumbnail_url": link(3000, "http", "https"), "video_url": link(3000, "https")},
+			required: fields{"alt_text": str(1, 2000), "title": plainText(200), "thumbnail_url": linkTo(3000, "http", "https"), "video_url": linkTo(3000, "https")},
 			optional: fields{
-				"author_name": str(0, 50), "description": plainText(200), "provider_icon_url": link(3000, "http", "https"),
-				"provider_name": str(0, 255), "title_url": link(3000, "https"),
+				"author_name": str(0, 50), "description": plainText(200), "provider_icon_url": linkTo(3000, "http", "https"),
+				"provider_name": str(0, 255), "title_url": linkTo(3000, "https"),
 			},
 		},
 		"markdown": {required: fields{"text": str(1, maxMarkdown)}, also: sumMarkdown},
@@ -182,9 +182,9 @@ func compositeBlocks() map[string]shape {
 	return map[string]shape{
 		"card": {
 			optional: fields{
-				"hero_image": element("image"), "icon": element("image"), "slack_icon": slackIcon,
+				"hero_image": elementOf("image"), "icon": elementOf("image"), "slack_icon": slackIcon,
 				"title": anyText(150), "subtitle": anyText(150), "body": anyText(200), "subtext": anyText(200),
-				"actions": list(1, 3, element("button")),
+				"actions": list(1, 3, elementOf("button")),
 			},
 			also: all(someMember("hero_image", "title", "actions", "body"), atMostOne("icon", "slack_icon")),
 		},
@@ -192,7 +192,7 @@ func compositeBlocks() map[string]shape {
 		"container": {
 			required: fields{"child_blocks": deeper(nested(1, 10, containerBlocks...))},
 			optional: fields{
-				"title": plainText(150), "rich_text_title": plainRichText, "subtitle": anyText(150), "icon": element("image"),
+				"title": plainText(150), "rich_text_title": plainRichText, "subtitle": anyText(150), "icon": elementOf("image"),
 				"width":          oneOf("narrow", "standard", "wide", "full"),
 				"is_collapsible": flag, "default_collapsed": flag, "has_header_divider": flag,
 			},
@@ -227,26 +227,26 @@ func onlyTable(c *checker, at string, _ map[string]any) {
 // sumCells bounds the text of a whole table.
 func sumCells(most int) func(*checker, string, map[string]any) {
 	return func(c *checker, at string, table map[string]any) {
-		if textLength(table["rows"]) > most {
+		if cellLength(table["rows"]) > most {
 			c.problem(at+"/rows", "must be less than %d characters", most+1)
 		}
 	}
 }
 
-// textLength adds up the text members below a value.
-func textLength(value any) int {
+// cellLength adds up the text members below a value.
+func cellLength(value any) int {
 	n := 0
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			n += textLength(item)
+			n += cellLength(item)
 		}
 	case map[string]any:
 		for name, member := range v {
 			if s, ok := member.(string); ok && name == "text" {
 				n += utf8.RuneCountInString(s)
 			} else {
-				n += textLength(member)
+				n += cellLength(member)
 			}
 		}
 	}
@@ -290,14 +290,14 @@ var columnSetting = shape{optional: fields{"align": oneOf("left", "center", "rig
 
 var tableCells = map[string]rule{
 	"raw_text":   shape{required: fields{"type": exactly("raw_text"), "text": str(0, 10_000)}}.rule(),
-	"raw_number": shape{required: fields{"type": exactly("raw_number"), "value": number}, optional: fields{"text": str(0, 255)}}.rule(),
+	"raw_number": shape{required: fields{"type": exactly("raw_number"), "value": anyNumber}, optional: fields{"text": str(0, 255)}}.rule(),
 	"rich_text":  plainRichText,
 }
 
 var dataCells = func() map[string]rule {
 	cells := maps.Clone(tableCells)
 	cells["action_cell"] = shape{
-		required: fields{"type": exactly("action_cell"), "element": element("button")},
+		required: fields{"type": exactly("action_cell"), "element": elementOf("button")},
 		optional: fields{"fallback": union(tableCells, "raw_text", "raw_number")},
 	}.rule()
 	return cells
@@ -308,7 +308,7 @@ var charts = map[string]rule{
 	"bar": seriesChart("bar"), "area": seriesChart("area"), "line": seriesChart("line"),
 }
 
-var dataPoint = shape{required: fields{"label": str(1, 20), "value": number}}.rule()
+var dataPoint = shape{required: fields{"label": str(1, 20), "value": anyNumber}}.rule()
 
 func seriesChart(kind string) rule {
 	return shape{required: fields{
@@ -321,12 +321,12 @@ func seriesChart(kind string) rule {
 	}}.rule()
 }
 
-var urlSource = shape{required: fields{"type": exactly("url"), "url": link(3000, "http", "https"), "text": str(1, 255)}}.rule()
+var urlSource = shape{required: fields{"type": exactly("url"), "url": linkTo(3000, "http", "https"), "text": str(1, 255)}}.rule()
 
 var slackIcon = shape{required: fields{"type": exactly("icon"), "name": str(1, 255)}}.rule()
 
 var slackFile = shape{
-	optional: fields{"id": str(1, 255), "url": link(3000, "http", "https")},
+	optional: fields{"id": str(1, 255), "url": linkTo(3000, "http", "https")},
 	also:     oneOfMembers("id", "url"),
 }.rule()
 
@@ -337,7 +337,7 @@ func contextElement(c *checker, at string, value any) any {
 	case !ok:
 		return value
 	case kind == "image":
-		return element("image")(c, at, value)
+		return elementOf("image")(c, at, value)
 	default:
 		return anyText(3000)(c, at, value)
 	}
@@ -361,7 +361,7 @@ func elementTypes() map[string]rule {
 	types := map[string]rule{
 		"image": shape{
 			required: fields{"type": exactly("image"), "alt_text": str(1, 2000)},
-			optional: fields{"image_url": link(3000, "http", "https"), "slack_file": slackFile},
+			optional: fields{"image_url": linkTo(3000, "http", "https"), "slack_file": slackFile},
 			also:     oneOfMembers("image_url", "slack_file"),
 		}.rule(),
 	}
@@ -379,14 +379,14 @@ func buttonElements() map[string]shape {
 	}.rule()
 	parameter := shape{required: fields{"name": str(1, 255), "value": str(0, 2000)}}.rule()
 	trigger := shape{
-		required: fields{"url": link(3000, "https")},
+		required: fields{"url": linkTo(3000, "https")},
 		optional: fields{"customizable_input_parameters": list(0, 100, parameter)},
 	}.rule()
 	return map[string]shape{
 		"button": {
 			required: fields{"text": plainText(75)},
 			optional: fields{
-				"url": link(3000, "http", "https", "mailto", "tel", "slack"), "value": str(0, 2000), "style": oneOf("primary", "danger"),
+				"url": linkTo(3000, "http", "https", "mailto", "tel", "slack"), "value": str(0, 2000), "style": oneOf("primary", "danger"),
 				"confirm": confirm, "accessibility_label": str(0, 75), "visible_to_user_ids": people,
 				"agent_prompt": str(0, 3000), "agent_prompt_display": str(0, 3000),
 			},
@@ -538,7 +538,7 @@ var (
 	// and only an overflow menu's options may be links.
 	option     = optionShape(plainText(75), nil)
 	richOption = optionShape(anyText(75), nil)
-	linkOption = optionShape(plainText(75), fields{"url": link(3000, "http", "https", "mailto", "tel", "slack")})
+	linkOption = optionShape(plainText(75), fields{"url": linkTo(3000, "http", "https", "mailto", "tel", "slack")})
 
 	optionGroup = shape{required: fields{"label": plainText(75), "options": list(1, 100, option)}}.rule()
 
@@ -611,7 +611,7 @@ func richTextShape(kind string, optional fields) rule {
 // inlineElements are what stands in a line of rich text.
 var inlineElements = map[string]rule{
 	"text":      inline("text", fields{"text": str(1, 100_000)}, nil),
-	"link":      inline("link", fields{"url": link(3000, "http", "https", "mailto", "tel", "slack", "ftp")}, fields{"text": str(0, 3000), "unsafe": flag}),
+	"link":      inline("link", fields{"url": linkTo(3000, "http", "https", "mailto", "tel", "slack", "ftp")}, fields{"text": str(0, 3000), "unsafe": flag}),
 	"user":      inline("user", fields{"user_id": str(1, 255)}, nil),
 	"usergroup": inline("usergroup", fields{"usergroup_id": str(1, 255)}, nil),
 	"team":      inline("team", fields{"team_id": str(1, 255)}, nil),
@@ -620,7 +620,7 @@ var inlineElements = map[string]rule{
 	"emoji":     inline("emoji", fields{"name": str(1, 255)}, fields{"unicode": str(0, 255), "skin_tone": integer(1, 6)}),
 	"color":     inline("color", fields{"value": matching(regexp.MustCompile(`^#(?:[0-9a-fA-F]{3}){1,2}$`), "hex color")}, nil),
 	"date": inline("date", fields{"timestamp": integer(0, 1<<53), "format": str(1, 255)},
-		fields{"url": link(3000, "http", "https"), "fallback": str(0, 3000), "timezone": str(0, 255)}),
+		fields{"url": linkTo(3000, "http", "https"), "fallback": str(0, 3000), "timezone": str(0, 255)}),
 }
 
 func inline(kind string, required, optional fields) rule {

@@ -53,3 +53,11 @@ func pageHandler() http.Handler {
 		}
 	})
 }
+
+// Sockets is the number of the app's open connections, which the page warns
+// about when it is none.
+func (s *Server) Sockets() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.links.open)
+}
