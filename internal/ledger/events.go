@@ -114,6 +114,9 @@ func (o Origin) claim() Claim {
 	return claim("origin", o.Kind, o.Token, o.Key)
 }
 
+// repeatable tells whether the sender gave nothing to know a repetition by: a request without an Idempotency-Key.
+func (o Origin) repeatable() bool { return o.Kind == "http" && o.Key == "" }
+
 // Disposition says what a received message does.
 type Disposition string
 
@@ -376,8 +379,16 @@ func (*MessagePosted) Kind() string     { return "message_posted" }
 func (*MessageSettled) Kind() string    { return "message_settled" }
 func (b *Erased) Kind() string          { return b.kind }
 
-func (b *MessageReceived) Claims(Event) []Claim { return []Claim{b.Origin.claim()} }
+func (b *MessageReceived) Claims(Event) []Claim {
+	if b.Origin.repeatable() {
+		return nil
+	}
+	return []Claim{b.Origin.claim()}
+}
 func (b *RunStarted) Claims(e Event) []Claim {
+	if b.Message == 0 { // it works off no message; there is nothing that a second run could take
+		return []Claim{ClaimRun(e.Run)}
+	}
 	return []Claim{ClaimRun(e.Run), ClaimTaken(b.Message)}
 }
 func (b *RunStopRequested) Claims(Event) []Claim    { return nil }
@@ -413,3 +424,30 @@ func (b *MessageSettled) Claims(e Event) []Claim {
 	return c
 }
 func (b *Erased) Claims(Event) []Claim { return nil }
+
+// An Awaiter is a body that leaves something open until another event makes a claim. The journal keeps a short list of
+// what is open ([Reader.UnfinishedRuns], [Reader.UnsettledRuns], [Reader.WaitingMessages]), so that finding it doesn't
+// take longer as the journal grows.
+type Awaiter interface {
+	// Awaits are the claims that close what the event e, as it was recorded, leaves open.
+	Awaits(e Event) []Claim
+}
+
+// Awaits: a message that starts a run waits until it is taken.
+func (b *MessageReceived) Awaits(e Event) []Claim {
+	if b.Disposition != Starts {
+		return nil
+	}
+	return []Claim{ClaimTaken(e.Seq)}
+}
+
+// Awaits: a run is unfinished until its end, and unsettled until the last of its messages in Slack is settled.
+func (b *RunStarted) Awaits(e Event) []Claim {
+	if b.Place.Channel == "" {
+		return []Claim{ClaimRunEnd(e.Run)}
+	}
+	return []Claim{ClaimRunEnd(e.Run), ClaimRunSettled(e.Run)}
+}
+
+// awaitable are the scopes that something may wait for; no other claim closes anything.
+var awaitable = map[string]bool{"message_taken": true, "run_end": true, "run_settled": true}

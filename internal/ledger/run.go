@@ -111,13 +111,16 @@ func (r *Run) Status() RunStatus {
 
 // Apply reads one more event. Events of other runs are passed over, so a whole journal can be poured through it.
 func (r *Run) Apply(e Event) {
-	if e.Run == "" || (r.ID != "" && e.Run != r.ID) || e.Seq <= r.Last && e.Seq != 0 {
+	if e.Run == "" || (r.ID != "" && e.Run != r.ID) || (e.Seq != 0 && e.Seq <= r.Last) || isNil(e.Body) {
 		return
 	}
-	r.Last = e.Seq
+	if r.ID == "" {
+		r.ID, r.Session = e.Run, e.Session
+	}
+	r.Last = max(r.Last, e.Seq)
 	switch b := e.Body.(type) {
 	case *RunStarted:
-		r.ID, r.Session = e.Run, e.Session
+		r.Session = e.Session
 		r.Started, r.StartedAt, r.StartedBy = b, e.Time, e.Actor
 	case *RunStopRequested:
 		if r.Stop == nil {
@@ -142,6 +145,9 @@ func (r *Run) applyModel(e Event, b *ModelCompleted) {
 		r.calls, r.asks = map[string]*Call{}, map[string]*Approval{}
 	}
 	for _, tc := range b.ToolCalls {
+		if r.calls[tc.ID] != nil {
+			continue // ids are made unique before they are recorded; the first one keeps its history
+		}
 		c := &Call{ToolCall: tc, Round: b.Round, State: InputAvailable}
 		r.Calls = append(r.Calls, c)
 		r.calls[tc.ID] = c
@@ -163,6 +169,8 @@ func (r *Run) applySettled(b *MessageSettled) {
 	r.Posted = append(r.Posted, Posted{Thing: b.Thing, Channel: b.Channel, TS: b.TS, Rendering: b.Rendering, Settled: true, Gone: b.Gone})
 }
 
+// applyCall reads an event about one call. The claims keep the events of a sound journal in order; in one that isn't,
+// an event that fits nothing is passed over, and a call that has ended stays as it ended.
 func (r *Run) applyCall(e Event) {
 	c := r.calls[e.Call]
 	if c == nil {
@@ -172,19 +180,45 @@ func (r *Run) applyCall(e Event) {
 	case *PermissionDecided:
 		c.Decision = b
 	case *ApprovalRequested:
-		c.Approval = &Approval{ApprovalRequested: b, Seq: e.Seq, At: e.Time}
-		r.asks[b.Approval] = c.Approval
-		c.State = ApprovalRequest
+		if c.Approval == nil {
+			c.Approval = &Approval{ApprovalRequested: b, Seq: e.Seq, At: e.Time}
+			r.asks[b.Approval] = c.Approval
+			c.move(ApprovalRequest)
+		}
 	case *ApprovalShown:
-		c.Approval.Shown = append(c.Approval.Shown, *b)
+		if a := c.ask(b.Approval); a != nil {
+			a.Shown = append(a.Shown, *b)
+		}
 	case *ApprovalVoted:
-		c.Approval.Votes = append(c.Approval.Votes, Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
+		if a := c.ask(b.Approval); a != nil {
+			a.Votes = append(a.Votes, Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
+		}
 	case *ApprovalResolved:
-		c.Approval.Resolved, c.Approval.ResolvedAt = b, e.Time
-		c.State = ApprovalResponded
+		if a := c.ask(b.Approval); a.Open() {
+			a.Resolved, a.ResolvedAt = b, e.Time
+			c.move(ApprovalResponded)
+		}
 	case *ToolStarted:
 		c.StartedAt = e.Time
 	case *ToolFinished:
-		c.Finished, c.FinishedAt, c.State = b, e.Time, b.State
+		if c.Finished == nil {
+			c.Finished, c.FinishedAt = b, e.Time
+			c.move(b.State)
+		}
+	}
+}
+
+// ask is the call's approval, if it has that approvalId.
+func (c *Call) ask(id string) *Approval {
+	if c.Approval == nil || c.Approval.Approval != id {
+		return nil
+	}
+	return c.Approval
+}
+
+// move changes the state; a terminal one stays.
+func (c *Call) move(s CallState) {
+	if !c.State.Terminal() {
+		c.State = s
 	}
 }

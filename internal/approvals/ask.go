@@ -1,0 +1,160 @@
+package approvals
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"approvalbot/internal/ledger"
+)
+
+// An ask is a pending approval in memory. What it holds about people's decisions comes from committed events only, so
+// it can be behind the journal, but never ahead of it.
+type ask struct {
+	Key
+	id      string
+	session string
+	who     question
+	timeout time.Duration
+
+	// turn holds one token: whoever has it may append events about this ask. It is a channel so that a caller can stop
+	// waiting for it. Open has it until the request is committed, so nothing can be appended before that.
+	turn chan struct{}
+	// moved wakes the waiter when the moment at which the ask falls due has changed.
+	moved chan struct{}
+	// done is closed when the ask is over.
+	done chan struct{}
+
+	// Guarded by Registry.mu.
+	state      ledger.Approval
+	unshowable map[string]string // by surface: why it can't show it
+	over       *Resolution
+}
+
+func newAsk(key Key, id, session string) *ask {
+	return &ask{
+		Key:     key,
+		id:      id,
+		session: session,
+		turn:    make(chan struct{}, 1),
+		moved:   make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+}
+
+func (a *ask) lock(ctx context.Context) error {
+	select {
+	case a.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (a *ask) unlock() { <-a.turn }
+
+func (a *ask) wake() {
+	select {
+	case a.moved <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+// opened tells whether the request is in the journal.
+func (a *ask) opened() bool { return a.state.Seq != 0 }
+
+// apply takes a committed event into memory. It reports whether that changed anything.
+func (a *ask) apply(e ledger.Event) bool {
+	switch b := e.Body.(type) {
+	case *ledger.ApprovalRequested:
+		if b.Approval != a.id || a.opened() {
+			return false
+		}
+		a.state.ApprovalRequested, a.state.Seq, a.state.At = b, e.Seq, e.Time
+	case *ledger.ApprovalShown:
+		if b.Approval != a.id || a.shownAt(b.Channel, b.TS) {
+			return false
+		}
+		a.state.Shown = append(a.state.Shown, *b)
+	case *ledger.ApprovalVoted:
+		if b.Approval != a.id || a.voted(e.Actor.Person()) {
+			return false
+		}
+		a.state.Votes = append(a.state.Votes, ledger.Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
+	case *ledger.ApprovalResolved:
+		if b.Approval != a.id || a.over != nil {
+			return false
+		}
+		a.state.Resolved, a.state.ResolvedAt = b, e.Time
+		a.finish(Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq})
+	default:
+		return false
+	}
+	return true
+}
+
+func (a *ask) finish(r Resolution) {
+	a.over = &r
+	close(a.done)
+}
+
+func (a *ask) shownAt(channel, ts string) bool {
+	return slices.ContainsFunc(a.state.Shown, func(s ledger.ApprovalShown) bool {
+		return s.Channel == channel && s.TS == ts
+	})
+}
+
+func (a *ask) voted(p ledger.Person) bool {
+	return slices.ContainsFunc(a.state.Votes, func(v ledger.Vote) bool { return samePerson(v.By.Person(), p) })
+}
+
+// approvals counts the different people who have approved. A person has one vote, so votes are people.
+func (a *ask) approvals() int {
+	n := 0
+	for _, v := range a.state.Votes {
+		if v.Type == ledger.Approved {
+			n++
+		}
+	}
+	return n
+}
+
+// due is when the ask ends if nobody does anything, and as what.
+func (a *ask) due() (at time.Time, as ending) {
+	if len(a.state.Shown) > 0 {
+		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout)}
+	}
+	if reason, all := a.nowhere(); all {
+		return time.Time{}, ending{ledger.SourceUndeliverable, reason}
+	}
+	return a.state.ShowBy, ending{ledger.SourceUndeliverable, "it could not be shown to anyone in time"}
+}
+
+// nowhere tells whether every surface has said that it can't show the ask, and why.
+func (a *ask) nowhere() (reason string, all bool) {
+	for _, s := range a.state.Surfaces {
+		r, said := a.unshowable[s]
+		if !said {
+			return "", false
+		}
+		reason = r
+	}
+	return reason, true
+}
+
+func (a *ask) snapshot() Snapshot {
+	s := Snapshot{Key: a.Key, ID: a.id, Session: a.session, Ask: a.state}
+	s.Ask.Shown = slices.Clone(a.state.Shown)
+	s.Ask.Votes = slices.Clone(a.state.Votes)
+	return s
+}
+
+// An ending is how an ask ends without a decision of people.
+type ending struct {
+	source ledger.Source
+	reason string
+}
+
+func (e ending) body(id string) *ledger.ApprovalResolved {
+	return &ledger.ApprovalResolved{Approval: id, Type: ledger.Denied, Source: e.source, Reason: e.reason}
+}

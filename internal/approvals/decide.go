@@ -1,0 +1,273 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"approvalbot/internal/ledger"
+)
+
+// A question is who may decide something.
+type question struct {
+	list       Approvers
+	quorum     int
+	requesters []ledger.Person
+	place      ledger.Place
+	act        string // what it is about, for the sentence of a refusal; empty: to approve or deny "this"
+}
+
+// asked tells whether p is one of those whose words led to the question.
+func (q question) asked(p ledger.Person) bool {
+	return slices.ContainsFunc(q.requesters, func(o ledger.Person) bool { return samePerson(o, p) })
+}
+
+// samePerson compares who people are. Where one side doesn't know the team they count as the same: taking a stranger
+// for the requester refuses too much, the other way round would let requesters approve.
+func samePerson(a, b ledger.Person) bool {
+	return a.ID == b.ID && (a.Team == b.Team || a.Team == "" || b.Team == "")
+}
+
+func (q question) doing(d Decision) string {
+	switch {
+	case q.act != "":
+		return q.act
+	case d.Type == ledger.Denied:
+		return "deny this"
+	}
+	return "approve this"
+}
+
+func (q question) refuse(format string, args ...any) error {
+	return &RefusedError{Reason: fmt.Sprintf(format, args...), Allowed: q.list.List()}
+}
+
+// mayDecide tells whether somebody may decide, and returns them as they are to be recorded. Every surface's decisions
+// pass here, and nothing else decides who may:
+//
+//   - full members of our workspace only, and whoever can't be looked up in time isn't one;
+//   - whoever asked may deny, and may approve only if the list has "requester", however else they are listed;
+//   - whoever is listed may approve and deny.
+//
+// A token of the HTTP API that names no Slack user is a key that the operator gave to a program. It may decide, too,
+// but it is nobody's second opinion: it doesn't count where more than one person is needed.
+func (r *Registry) mayDecide(ctx context.Context, q question, d Decision) (ledger.Actor, error) {
+	switch d.By.Kind {
+	case ledger.ActorUser:
+		return r.mayUser(ctx, q, d)
+	case ledger.ActorToken:
+		return d.By, q.mayToken(d)
+	}
+	return d.By, q.refuse("Only people can %s.", q.doing(d))
+}
+
+func (q question) mayToken(d Decision) error {
+	asked := q.asked(d.By.Person())
+	switch {
+	case d.By.ID == "":
+		return q.refuse("A token without a name can't %s.", q.doing(d))
+	case asked && d.Type == ledger.Denied:
+		return nil
+	case asked && !q.list.requester:
+		return q.refuse("This token asked for it, so somebody else has to approve it.")
+	case q.list.Empty():
+		return q.refuse("Nobody is listed who may %s.", q.doing(d))
+	case q.quorum > 1:
+		return q.refuse("This token names no person, so it doesn't count where %d people have to approve.", q.quorum)
+	}
+	return nil
+}
+
+func (r *Registry) mayUser(ctx context.Context, q question, d Decision) (ledger.Actor, error) {
+	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	by := d.By
+	who, err := r.fullMember(lookups, q, by.Person(), q.doing(d))
+	if err == nil {
+		err = r.mayMember(lookups, q, d)
+	}
+	if ctx.Err() != nil {
+		return by, fmt.Errorf("not decided: %w", context.Cause(ctx))
+	}
+	if lookups.Err() != nil { // an answer that came too late is none
+		err = r.unknown(q, by.Person(), q.doing(d), lookups.Err())
+	}
+	return who.actor(by), err
+}
+
+// actor is by as the directory knows them, so that one person is recorded in one way by whatever surface they come.
+func (p Profile) actor(by ledger.Actor) ledger.Actor {
+	if p.ID.Team != "" {
+		by.Team = p.ID.Team
+	}
+	if p.Name != "" {
+		by.Name = p.Name
+	}
+	return by
+}
+
+// mayMember decides for a full member of our workspace.
+func (r *Registry) mayMember(ctx context.Context, q question, d Decision) error {
+	p := d.By.Person()
+	if q.asked(p) {
+		if d.Type == ledger.Denied || q.list.requester {
+			return nil
+		}
+		return q.refuse("You asked for this, so somebody else has to approve it. You can deny it.")
+	}
+	return r.mayListed(ctx, q, p, q.doing(d))
+}
+
+// mayListed refuses whoever isn't in the question's list.
+func (r *Registry) mayListed(ctx context.Context, q question, p ledger.Person, act string) error {
+	in, err := r.listed(ctx, q, p)
+	switch {
+	case in:
+		return nil
+	case err != nil:
+		return r.unknown(q, p, act, err)
+	}
+	return q.refuse("You are not one of those who can %s.", act)
+}
+
+// fullMember returns who p is, or refuses, if they aren't a full member of our workspace.
+func (r *Registry) fullMember(ctx context.Context, q question, p ledger.Person, act string) (Profile, error) {
+	home := q.home(r.settings)
+	if p.ID == "" || home != "" && p.Team == "" {
+		return Profile{}, r.unknown(q, p, act, errors.New("the identity is incomplete"))
+	}
+	if home != "" && p.Team != home {
+		return Profile{}, q.refuse("People from other organizations can't %s.", act)
+	}
+	who, err := r.directory.Person(ctx, p)
+	if err == nil && !samePerson(who.ID, p) {
+		err = fmt.Errorf("the answer is about %q", who.ID.ID)
+	}
+	if err != nil {
+		return Profile{}, r.unknown(q, p, act, err)
+	}
+	switch who.Kind {
+	case FullMember:
+		return who, nil
+	case Guest:
+		return who, q.refuse("Guests can't %s.", act)
+	case External:
+		return who, q.refuse("People from other organizations can't %s.", act)
+	case Bot:
+		return who, q.refuse("Bots can't %s.", act)
+	case Deactivated:
+		return who, q.refuse("Deactivated users can't %s.", act)
+	}
+	return who, r.unknown(q, p, act, fmt.Errorf("person kind %q", who.Kind))
+}
+
+// home is the workspace that people have to be of.
+func (q question) home(s Settings) string {
+	if q.place.Team != "" {
+		return q.place.Team
+	}
+	return s.Team
+}
+
+// unknown refuses somebody of whom it couldn't be found out whether they may.
+func (r *Registry) unknown(q question, p ledger.Person, act string, cause error) error {
+	r.log.Warn("somebody was refused because they could not be looked up", "team", p.Team, "user", p.ID, "error", cause)
+	return q.refuse("It could not be found out whether you can %s, so this doesn't count. Try again in a moment.", act)
+}
+
+// listed tells whether a full member is in the list, other than as the requester. The error says that something could
+// not be looked up; it matters only if nothing else let them in.
+func (r *Registry) listed(ctx context.Context, q question, p ledger.Person) (bool, error) {
+	if q.list.members || slices.Contains(q.list.users, p.ID) {
+		return true, nil
+	}
+	var unknown []error
+	if q.list.channel {
+		in, err := r.inChannel(ctx, q.place.Channel, p.ID)
+		if in {
+			return true, nil
+		}
+		unknown = append(unknown, err)
+	}
+	for _, g := range q.list.groups {
+		users, err := r.directory.Group(ctx, g)
+		if err == nil && slices.Contains(users, p.ID) {
+			return true, nil
+		}
+		unknown = append(unknown, err)
+	}
+	return false, errors.Join(unknown...)
+}
+
+func (r *Registry) inChannel(ctx context.Context, channel, user string) (bool, error) {
+	if channel == "" {
+		return false, nil
+	}
+	info, err := r.directory.Channel(ctx, channel)
+	if err != nil {
+		return false, err
+	}
+	counts, err := r.membersCount(channel, info)
+	if !counts || err != nil {
+		return false, err
+	}
+	in, err := r.directory.Member(ctx, channel, user)
+	return in && err == nil, err
+}
+
+// membersCount tells whether being in a channel means anything: anyone can join a public one, so there it does only
+// where the operator says so.
+func (r *Registry) membersCount(channel string, info ChannelInfo) (bool, error) {
+	switch info.Kind {
+	case PublicChannel:
+		return !info.Archived && slices.Contains(r.settings.OpenChannels, channel), nil
+	case PrivateChannel, DirectMessage, GroupMessage:
+		return !info.Archived, nil
+	}
+	return false, fmt.Errorf("channel kind %q", info.Kind)
+}
+
+// MayStart tells whether somebody may start runs from a channel; if not, the error is a [*RefusedError].
+func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel string) error {
+	const act = "start runs here"
+	q := question{list: r.settings.Requesters, place: ledger.Place{Channel: channel}}
+	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	_, err := r.fullMember(lookups, q, person, act)
+	if err == nil {
+		err = r.mayListed(lookups, q, person, act)
+	}
+	if err == nil && lookups.Err() != nil {
+		err = r.unknown(q, person, act, lookups.Err())
+	}
+	return err
+}
+
+// MayStop tells whether somebody may stop a run: its requesters, and those who may decide. If not, the error is a
+// [*RefusedError].
+func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, requesters []ledger.Person, place ledger.Place) error {
+	q := question{list: r.settings.Approvers, quorum: 1, requesters: requesters, place: place, act: "stop this run"}
+	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Denied, By: by})
+	return err
+}
+
+// inWords is a duration as people say it: "2 minutes", "90 seconds".
+func inWords(d time.Duration) string {
+	units := []struct {
+		size time.Duration
+		name string
+	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
+	for _, u := range units {
+		n := d / u.size
+		switch {
+		case n == 0 || d%u.size != 0:
+			continue
+		case n == 1:
+			return "1 " + u.name
+		}
+		return fmt.Sprintf("%d %ss", n, u.name)
+	}
+	return d.String()
+}

@@ -1,0 +1,26 @@
+// Package approvals keeps the pending approvals: the asks that people have not answered yet.
+//
+// # Life of an approval
+//
+// [Registry.Open] puts the ask into memory, then records approval_requested. From the moment it returns, Resolve finds
+// it: a click can't come too early. Surfaces follow the journal, show the ask, and report [Registry.Shown] or
+// [Registry.Unshowable]. The first showing starts the clock: the deadline is that moment plus the timeout. Then people
+// decide through [Registry.Resolve], or the deadline passes, or the waiter's context ends; whichever is recorded first
+// in the journal is the resolution, and all others are told so. [Pending.Wait] returns it.
+//
+//	Open ── approval_requested ── Shown ── approval_shown ──┬─ Resolve ── approval_voted … approval_resolved (user)
+//	            │                                           ├─ deadline ── approval_resolved (timeout)
+//	            ├─ unshowable everywhere, or not shown in   └─ ctx ended ─ approval_resolved (abort)
+//	            │  time, or nobody could approve
+//	            └─ approval_resolved (undeliverable)
+//
+// # Invariants
+//
+//   - A pending approval is a promise of this process. If the process dies the answer is no: nothing here reads old asks
+//     back; recovery resolves them as aborted.
+//   - One resolution wins, and the journal's commit decides which. Every answer, to the winner and to the losers, is made
+//     from the recorded resolution, never from what was asked.
+//   - If a resolution can't be recorded, nothing was decided: Resolve says so and the ask stays open.
+//   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
+//   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
+package approvals

@@ -1,0 +1,171 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"approvalbot/internal/ledger"
+)
+
+// A Roster is a directory that can also say who is in a channel. With one, an ask in a channel where nobody could
+// approve is known to be hopeless; without one, somebody could be there.
+type Roster interface {
+	Members(ctx context.Context, channel string) ([]string, error)
+}
+
+// surfaceHTTP is the surface where programs with a token decide.
+const surfaceHTTP = "http"
+
+// hopeless tells why nobody could approve, so that people aren't kept waiting for an answer that can't come. It is
+// empty if somebody could, or if that can't be found out: only a decision needs certainty. The look-ups also warm the
+// directory for the click that follows.
+func (r *Registry) hopeless(ctx context.Context, q question, surfaces []string) string {
+	if len(surfaces) == 0 {
+		return "there is nowhere to ask"
+	}
+	if q.list.Empty() {
+		return "nobody is listed who may approve"
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	c := census{r: r, q: q, able: map[string]bool{}}
+	c.maybe = q.quorum <= 1 && slices.Contains(surfaces, surfaceHTTP)
+	c.count(ctx)
+	if c.enough() || ctx.Err() != nil {
+		return ""
+	}
+	return c.reason()
+}
+
+// A census counts who could approve.
+type census struct {
+	r     *Registry
+	q     question
+	able  map[string]bool // user ids of those who could
+	maybe bool            // others could, or it isn't known
+	why   []string        // why some of those who are listed could not
+}
+
+func (c *census) enough() bool { return c.maybe || len(c.able) >= c.q.quorum }
+
+func (c *census) count(ctx context.Context) {
+	if c.q.list.channel {
+		c.channel(ctx)
+	}
+	for _, u := range c.q.list.users {
+		c.user(ctx, u)
+	}
+	for _, g := range c.q.list.groups {
+		c.group(ctx, g)
+	}
+	if c.q.list.requester {
+		for _, p := range c.q.requesters {
+			c.requester(ctx, p)
+		}
+	}
+}
+
+func (c *census) channel(ctx context.Context) {
+	id := c.q.place.Channel
+	if id == "" {
+		c.because("it stands in no channel")
+		return
+	}
+	info, err := c.r.directory.Channel(ctx, id)
+	if err != nil {
+		c.maybe = true
+		return
+	}
+	counts, err := c.r.membersCount(id, info)
+	switch {
+	case err != nil:
+		c.maybe = true
+	case info.Archived:
+		c.because("the channel is archived")
+	case !counts:
+		c.because("this is a public channel, where being in it doesn't make somebody an approver")
+	default:
+		c.members(ctx, id, info.Kind)
+	}
+}
+
+// members counts who is in a channel, as far as the directory can tell.
+func (c *census) members(ctx context.Context, id string, kind ChannelKind) {
+	if roster, ok := c.r.directory.(Roster); ok {
+		users, err := roster.Members(ctx, id)
+		c.maybe = c.maybe || err != nil
+		for _, u := range users {
+			c.user(ctx, u)
+		}
+		return
+	}
+	// In a direct message there is one person besides the bot.
+	alone := false
+	for _, p := range c.q.requesters {
+		in, err := c.r.directory.Member(ctx, id, p.ID)
+		alone = alone || in && err == nil && kind == DirectMessage
+	}
+	if alone {
+		c.because("nobody else is in this conversation")
+		return
+	}
+	c.maybe = true
+}
+
+func (c *census) group(ctx context.Context, id string) {
+	users, err := c.r.directory.Group(ctx, id)
+	if err != nil {
+		c.maybe = true
+		return
+	}
+	for _, u := range users {
+		c.user(ctx, u)
+	}
+}
+
+func (c *census) requester(ctx context.Context, p ledger.Person) {
+	if strings.HasPrefix(p.ID, string(ledger.ActorToken)+":") {
+		c.maybe = c.maybe || c.q.quorum <= 1
+		return
+	}
+	if samePerson(p, ledger.Person{Team: c.q.home(c.r.settings), ID: p.ID}) {
+		c.user(ctx, p.ID)
+	}
+}
+
+// user counts one user, unless there are enough already.
+func (c *census) user(ctx context.Context, id string) {
+	if c.enough() || c.able[id] {
+		return
+	}
+	p := ledger.Person{Team: c.q.home(c.r.settings), ID: id}
+	if c.q.asked(p) && !c.q.list.requester {
+		c.because("whoever asked can't approve it")
+		return
+	}
+	who, err := c.r.directory.Person(ctx, p)
+	switch {
+	case err != nil || who.Kind == UnknownPerson:
+		c.maybe = true
+	case who.Kind == FullMember:
+		c.able[id] = true
+	}
+}
+
+func (c *census) because(reason string) {
+	if !slices.Contains(c.why, reason) {
+		c.why = append(c.why, reason)
+	}
+}
+
+func (c *census) reason() string {
+	if n := len(c.able); n > 0 {
+		return fmt.Sprintf("%d people have to approve, and only %d could", c.q.quorum, n)
+	}
+	if len(c.why) == 0 {
+		return "nobody who may approve could do so"
+	}
+	return "nobody could approve: " + strings.Join(c.why, "; ")
+}

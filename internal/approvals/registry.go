@@ -1,0 +1,215 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"approvalbot/internal/ledger"
+)
+
+// A Registry keeps the pending approvals of this process. It starts no goroutine.
+type Registry struct {
+	journal   Journal
+	directory Directory
+	settings  Settings
+	log       *slog.Logger
+	began     time.Time // asks that were recorded before are of an earlier process
+
+	// mu guards the maps and the state of the asks in them. It is never held while anything is waited for.
+	mu    sync.Mutex
+	byID  map[string]*ask
+	byKey map[Key]*ask
+	byRun map[string]map[string]*ask
+}
+
+// New makes a registry without pending approvals.
+func New(j Journal, d Directory, s Settings, log *slog.Logger) *Registry {
+	if s.Quorum <= 0 {
+		s.Quorum = defaultQuorum
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = defaultTimeout
+	}
+	if s.ShowWithin <= 0 {
+		s.ShowWithin = defaultShowWithin
+	}
+	if s.Requesters.Empty() {
+		s.Requesters = Approvers{words: []string{"members"}, members: true}
+	}
+	return &Registry{
+		journal: j, directory: d, settings: s, log: log, began: time.Now(),
+		byID: map[string]*ask{}, byKey: map[Key]*ask{}, byRun: map[string]map[string]*ask{},
+	}
+}
+
+// A Pending is an open ask, in the hands of the one who waits for its resolution.
+type Pending struct {
+	r *Registry
+	a *ask
+}
+
+// ID is the approvalId.
+func (p *Pending) ID() string { return p.a.id }
+
+// Snapshot is the ask as it stands.
+func (p *Pending) Snapshot() Snapshot {
+	p.r.mu.Lock()
+	defer p.r.mu.Unlock()
+	return p.a.snapshot()
+}
+
+// Open asks. Once it returns, Resolve finds the ask; Wait must follow, or the ask stays for ever. If nobody could be
+// asked or could approve, the ask is recorded together with its denial, and Wait returns that at once.
+func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
+	a, err := r.prepare(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.add(a); err != nil {
+		return nil, err
+	}
+	defer a.unlock() // add has taken the turn
+	events := r.opening(ctx, a, q)
+	committed, err := r.journal.Append(ctx, events...)
+	if err != nil {
+		r.forget(a)
+		if _, taken := errors.AsType[*ledger.ConflictError](err); taken {
+			return nil, fmt.Errorf("%w: run %q, tool call %q", ErrAsked, q.Run, q.Call)
+		}
+		return nil, fmt.Errorf("open an approval: %w", err)
+	}
+	r.apply(a, committed...)
+	return &Pending{r: r, a: a}, nil
+}
+
+// prepare checks a request and fills in what the settings say.
+func (r *Registry) prepare(q Request) (*ask, error) {
+	if q.Run == "" || q.Call == "" {
+		return nil, fmt.Errorf("%w: an ask needs a run and a tool call", ErrInvalid)
+	}
+	list := r.settings.Approvers
+	if q.Approvers != nil {
+		var err error
+		if list, err = ParseApprovers(q.Approvers); err != nil {
+			return nil, err
+		}
+	}
+	a := newAsk(q.Key, uuid.NewString(), q.Session)
+	a.timeout = r.settings.Timeout
+	if q.Timeout > 0 {
+		a.timeout = q.Timeout
+	}
+	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place}
+	if q.Quorum > 0 {
+		a.who.quorum = q.Quorum
+	}
+	return a, nil
+}
+
+// add puts the ask into memory, with its turn taken.
+func (r *Registry) add(a *ask) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byKey[a.Key] != nil {
+		return fmt.Errorf("%w: run %q, tool call %q", ErrAsked, a.Run, a.Call)
+	}
+	a.turn <- struct{}{}
+	r.byKey[a.Key], r.byID[a.id] = a, a
+	if r.byRun[a.Run] == nil {
+		r.byRun[a.Run] = map[string]*ask{}
+	}
+	r.byRun[a.Run][a.id] = a
+	return nil
+}
+
+func (r *Registry) forget(a *ask) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[a.id] != a {
+		return
+	}
+	delete(r.byKey, a.Key)
+	delete(r.byID, a.id)
+	delete(r.byRun[a.Run], a.id)
+	if len(r.byRun[a.Run]) == 0 {
+		delete(r.byRun, a.Run)
+	}
+}
+
+// opening makes the events of an ask: the request, and its denial where it can't have another end.
+func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Event {
+	dismissed := r.hopeless(ctx, a.who, q.Surfaces)
+	digest := sha256.Sum256([]byte(q.Arguments))
+	events := []ledger.Event{a.event(ledger.System, &ledger.ApprovalRequested{
+		Approval: a.id, Tool: q.Tool, ToolHash: q.ToolHash, Arguments: q.Arguments,
+		Digest: hex.EncodeToString(digest[:]), Preview: q.Preview, Reason: q.Reason, Place: q.Place,
+		Requesters: q.Requesters, Approvers: a.who.list.List(), Quorum: a.who.quorum, Surfaces: q.Surfaces,
+		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
+		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
+	})}
+	if dismissed != "" {
+		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))
+	}
+	return events
+}
+
+func (a *ask) event(by ledger.Actor, b ledger.Body) ledger.Event {
+	return ledger.Event{Session: a.session, Run: a.Run, Call: a.Call, Actor: by, Body: b}
+}
+
+// clock is the time as it is written down: in UTC, without the monotonic part that a record can't have.
+func clock() time.Time { return time.Now().UTC().Round(0) }
+
+// apply takes committed events into the ask and reports whether they changed it.
+func (r *Registry) apply(a *ask, events ...ledger.Event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed := false
+	for _, e := range events {
+		changed = a.apply(e) || changed
+	}
+	return changed
+}
+
+// Pending lists the open asks of a run in the order in which they were opened; of all runs if runID is empty.
+func (r *Registry) Pending(runID string) []Snapshot {
+	r.mu.Lock()
+	asks := r.byRun[runID]
+	if runID == "" {
+		asks = r.byID
+	}
+	list := make([]Snapshot, 0, len(asks))
+	for _, a := range asks {
+		if a.opened() && a.over == nil {
+			list = append(list, a.snapshot())
+		}
+	}
+	r.mu.Unlock()
+	slices.SortFunc(list, func(x, y Snapshot) int { return cmp.Compare(x.Ask.Seq, y.Ask.Seq) })
+	return list
+}
+
+// Deadline is until when people can decide a pending ask: as recorded with its first showing, or, while it hasn't been
+// shown, what a showing now would make it. It is false for an ask that isn't pending.
+func (r *Registry) Deadline(approvalID string) (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.byID[approvalID]
+	if a == nil || !a.opened() || a.over != nil {
+		return time.Time{}, false
+	}
+	if len(a.state.Shown) > 0 {
+		return a.state.Until(), true
+	}
+	return clock().Add(a.timeout), true
+}
