@@ -253,6 +253,15 @@ func short(s string, maxChars int) string {
 	return w.out.String()
 }
 
+// cutShown shortens text that was made visible before.
+func cutShown(s string, maxChars int) string {
+	runes := []rune(s)
+	if len(runes) <= maxChars {
+		return s
+	}
+	return string(runes[:maxChars-1]) + "…"
+}
+
 // escape makes shown text safe in mrkdwn: no mention, link or date can begin in
 // it. It is for text that had to go there; everything else goes into rich text.
 func escape(s string) string {
