@@ -160,7 +160,17 @@ func (b *bench) control(method, path string, body, into any) int {
 }
 
 // bubble runs the test in fake time with a bench of its own.
-func bubble(t *testing.T, opts Options, run func(*bench)) {
+func bubble(t *testing.T, opts Options, run func(*testing.T, *bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { run(newBench(t, opts)) })
+	synctest.Test(t, func(t *testing.T) { run(t, newBench(t, opts)) })
+}
+
+// postCard posts an ask with two buttons.
+func (b *bench) postCard(channel string) string {
+	b.t.Helper()
+	_, ts, err := b.api.PostMessage(b.channel(channel), slack.MsgOptionText("Run it?", false), slack.MsgOptionBlocks(card("Run it?")...))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ts
 }
