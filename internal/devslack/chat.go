@@ -12,7 +12,6 @@ import (
 const (
 	maxPostText    = 40_000
 	maxUpdateText  = 4_000
-	maxBlocksText  = 13_200 // not documented: seen where msg_blocks_too_long begins
 	maxMetadata    = 8_000
 	maxAttachments = 100
 	noFallback     = "This content can't be displayed."
@@ -76,9 +75,7 @@ func readBlocks(raw json.RawMessage, stored bool) (json.RawMessage, error) {
 	if len(problems) > 0 {
 		return nil, invalidBlocks("invalid_blocks", problems)
 	}
-	normalized = storedBlocks(normalized)
-	var blocks any
-	if decode(normalized, &blocks) == nil && textLength(blocks) > maxBlocksText {
+	if blocksTooLong(normalized) {
 		return nil, fail("msg_blocks_too_long")
 	}
 	return normalized, nil

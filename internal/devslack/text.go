@@ -71,26 +71,6 @@ func escapeTexts(v any) {
 	}
 }
 
-// textLength is the number of characters in all texts of the blocks together.
-func textLength(v any) int {
-	n := 0
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			n += textLength(item)
-		}
-	case map[string]any:
-		for key, item := range v {
-			if text, ok := item.(string); ok && key == "text" {
-				n += len([]rune(text))
-				continue
-			}
-			n += textLength(item)
-		}
-	}
-	return n
-}
-
 type richElement map[string]any
 
 // typedText is what a person typed, as Slack delivers it: the text with its
