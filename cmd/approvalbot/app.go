@@ -90,7 +90,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	if err != nil {
 		return nil, err
 	}
-	deciders, err := s.approvals(client.Team())
+	deciders, err := s.approvals(client.Team)
 	if err != nil {
 		return nil, err
 	}
@@ -108,10 +108,10 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.slack = slackui.New(slackui.Config{
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
-		Redactor: w.redactor, Logger: w.log,
+		Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.api, err = api.New(api.Config{Token: s.APIToken, Logger: w.log, Ready: []api.Check{
-		{Name: "journal", Err: a.journal.Health},
+		{Name: "journal", Err: a.writable},
 		{Name: "slack", Err: a.slack.Ready},
 	}})
 	return a, err
@@ -141,6 +141,16 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	err := g.Wait()
 	a.close()
 	return err
+}
+
+// writable tells whether the journal can be written. After a failure it tries: nobody else may have a reason to.
+func (a *app) writable() error {
+	if a.journal.Health() == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return a.journal.Probe(ctx)
 }
 
 // close lets go of what the app holds. The head of the journal is logged: known elsewhere, it shows a cut tail.

@@ -217,9 +217,9 @@ func (c auditVerifyCmd) Run(ctx context.Context, parent *auditCmd) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(report.String())
 	if !report.OK() {
-		return errors.New("the journal doesn't verify")
+		return fmt.Errorf("the journal doesn't verify: after %d rows that fit: %w", report.Rows, report.Problem)
 	}
+	fmt.Printf("ok: %d events, %d runs not ended, %d bodies erased\nhead: %s\n", report.Rows, report.OpenRuns, report.Erased, report.Head)
 	return nil
 }

@@ -104,8 +104,8 @@ func (d *diagnosis) slack(ctx context.Context, s Settings, sendTest string) {
 	if !d.check("bot token", "accepted", err) {
 		return
 	}
-	d.check("scopes", "all there", client.CheckScopes(ctx))
-	d.check("app token", "accepted, Socket Mode is on", client.CheckSocket(ctx))
+	d.check("scopes", "all there", client.CheckScopes())
+	d.check("app token", "accepted, Socket Mode is on", client.CheckAppToken(ctx))
 	d.approvers(ctx, s, client)
 	if sendTest != "" {
 		d.check("test card", "posted to "+sendTest, client.SendTest(ctx, sendTest))
@@ -119,7 +119,7 @@ func (d *diagnosis) approvers(ctx context.Context, s Settings, client *slackui.C
 	}
 	list, err := approvals.ParseApprovers(s.Approvers)
 	if err == nil {
-		err = approvals.CheckList(ctx, client.Directory(), client.Team(), list)
+		err = approvals.Check(ctx, client.Directory(), client.Team, list)
 	}
 	d.check("approvers", list.String(), err)
 }

@@ -87,10 +87,10 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	}
 	pending, err := r.Approvals.Open(ctx, req)
 	switch {
+	case withdrawn(ctx, err):
+		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	case errors.Is(err, ledger.ErrNotRecorded):
 		return halted(err)
-	case err != nil && ctx.Err() != nil:
-		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	case err != nil:
 		return halted(r.deny(ctx, t, ledger.SourceUndeliverable, denialReason(ledger.SourceUndeliverable, err.Error(), nil)))
 	}
@@ -152,7 +152,7 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 	switch {
 	case errors.As(err, &conflict):
 		return nil // it has ended, or runs already: once is enough
-	case err != nil && ctx.Err() != nil && !errors.Is(err, ledger.ErrNotRecorded):
+	case withdrawn(ctx, err):
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	case err != nil:
 		return halted(err)
@@ -165,6 +165,11 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 	}
 	f.Elapsed = time.Since(start)
 	return halted(r.finishStarted(ctx, t, f))
+}
+
+// withdrawn tells whether an append failed only because the run ended while it was still queued: nothing was written.
+func withdrawn(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
 // callTool turns a tool's panic into its failure: what one tool does wrong must not take down the runs of others.

@@ -181,12 +181,12 @@ func (l *Ledger) Health() error { return l.health.get() }
 // fails when the context or the journal ends.
 func (l *Ledger) WaitWritable(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; l.Health() != nil; wait = min(2*wait, 2*time.Second) {
-		r := newProbe()
-		if err := l.send(ctx, r); err != nil {
-			return err
-		}
-		if r.err == nil {
-			break
+		err := l.Probe(ctx)
+		switch {
+		case err == nil:
+			return ctx.Err()
+		case !errors.Is(err, ErrNotRecorded):
+			return err // nothing was tried: ctx or the ledger ended
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -200,6 +200,15 @@ func (l *Ledger) WaitWritable(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// Probe tries a write that leaves no event behind, and returns why it failed. Health follows from it.
+func (l *Ledger) Probe(ctx context.Context) error {
+	r := newProbe()
+	if err := l.send(ctx, r); err != nil {
+		return err
+	}
+	return r.err
 }
 
 // health is what the writer last found.

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"approvalbot/internal/agent"
+	"approvalbot/internal/devslack"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/ledger/ledgertest"
+	"approvalbot/internal/policy"
+	"approvalbot/internal/redact"
+	"approvalbot/internal/tools"
+)
+
+// A world is the whole program in a synctest bubble: the commands' own wiring, the real journal, the real tools, the
+// real slack-go, and the local Slack at the other end of connections in memory. Time passes only when everybody waits.
+type world struct {
+	t        testing.TB
+	dir      string
+	slack    *devslack.Server
+	pipe     *devslack.Pipe
+	ws       devslack.Workspace
+	http     *http.Transport
+	settings Settings
+	log      bytes.Buffer
+
+	app   *app
+	end   context.CancelFunc
+	ended chan error
+}
+
+// inWorld runs a scenario in a world with a running bot, and checks at the end what holds in every world.
+func inWorld(t *testing.T, change func(*Settings), body func(w *world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, dir)
+		if change != nil {
+			change(&w.settings)
+		}
+		w.start()
+		body(w)
+		w.stop()
+		w.check()
+		w.close()
+	})
+}
+
+func newWorld(t testing.TB, dir string) *world {
+	t.Helper()
+	s, err := devslack.New(devslack.Options{Hosts: []string{"slack.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, slack: s, pipe: devslack.NewPipe(), ws: s.Workspace()}
+	go s.Serve(w.pipe) // it ends with w.close
+	w.http = &http.Transport{DialContext: w.pipe.DialContext}
+	w.settings = Settings{
+		Approvers: []string{"channel", "requester"}, Requesters: []string{"members"}, Model: "demo", Quorum: 1, Timeout: 2 * time.Minute,
+		ApprovalPolicy: policy.OnRequest, Sandbox: policy.WorkspaceWrite, Shell: tools.ShellUnconfined,
+		DataDir: dir, MaxRounds: agent.DefaultMaxRounds, MaxAsks: agent.DefaultMaxAsks, APIToken: "local-test",
+	}
+	w.settings.fromWorkspace(w.ws, "http://slack.test/api/")
+	return w
+}
+
+// start begins one process of the bot, and waits for its hello.
+func (w *world) start() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := redact.New(w.settings.secrets()...)
+	a, err := newApp(ctx, w.settings, wiring{
+		log: newLogger(slog.LevelDebug, r, &w.log, false), http: &http.Client{Transport: w.http}, redactor: r,
+		dialer: &websocket.Dialer{NetDialContext: w.pipe.DialContext},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.app, w.end, w.ended = a, cancel, make(chan error, 1)
+	go func() { w.ended <- a.run(ctx, devslack.NewPipe()) }()
+	select {
+	case <-a.slack.Connected():
+	case err := <-w.ended:
+		w.t.Fatalf("the bot ended: %v", err)
+	case <-time.After(time.Minute):
+		w.t.Fatal("no hello within a minute")
+	}
+	synctest.Wait()
+}
+
+// stop is SIGTERM.
+func (w *world) stop() {
+	w.t.Helper()
+	w.end()
+	if err := <-w.ended; err != nil {
+		w.t.Errorf("the bot ended with %v", err)
+	}
+}
+
+// crash is kill -9 as far as the journal is concerned: from now on the process can't write down anything, and ends.
+func (w *world) crash() {
+	w.t.Helper()
+	release := ledgertest.Lock(w.t, w.settings.journalDir())
+	w.end()
+	<-w.ended
+	release()
+}
+
+func (w *world) close() {
+	w.http.CloseIdleConnections()
+	if err := w.slack.Close(); err != nil {
+		w.t.Error(err)
+	}
+	w.pipe.Close()
+}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *world) user(name string) string {
+	for _, u := range w.ws.Users {
+		if u.Name == name {
+			return u.ID
+		}
+	}
+	w.t.Fatalf("there is no user %s", name)
+	return ""
+}
+
+func (w *world) general() string { return w.ws.Channels[0].ID }
+
+// ask mentions the bot in the first channel and gives it a few seconds. It returns the thread.
+func (w *world) ask(user, text string) string {
+	w.t.Helper()
+	ts, err := w.slack.SendMessage(devslack.MessageRequest{
+		User: w.user(user), Channel: w.general(), Text: fmt.Sprintf("<@%s> %s", w.ws.App.BotUserID, text),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(5 * time.Second)
+	return ts
+}
+
+// A shown is a message of ours as a person sees it.
+type shown struct {
+	ts, user, to string
+	text         string            // the fallback, and the text of all blocks
+	buttons      map[string]string // action id: value
+}
+
+var tokens = regexp.MustCompile(`"(text|title|name|url|user_id|details)":\s*"((?:[^"\\]|\\.)*)"`)
+
+func read(m devslack.Message) shown {
+	s := shown{ts: m.TS, user: m.User, to: m.EphemeralTo, buttons: map[string]string{}}
+	var all strings.Builder
+	all.WriteString(m.Text + "\n")
+	for _, t := range tokens.FindAllStringSubmatch(string(m.Blocks), -1) {
+		var text string
+		if json.Unmarshal([]byte(`"`+t[2]+`"`), &text) == nil {
+			all.WriteString(text + "\n")
+		}
+	}
+	s.text = all.String()
+	var find func(v any)
+	find = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				find(x)
+			}
+		case map[string]any:
+			if v["type"] == "button" {
+				value, _ := v["value"].(string)
+				s.buttons[v["action_id"].(string)] = value
+			}
+			for _, x := range v {
+				find(x)
+			}
+		}
+	}
+	var blocks any
+	if json.Unmarshal(m.Blocks, &blocks) == nil {
+		find(blocks)
+	}
+	return s
+}
+
+// thread is what the bot says in a thread, in order, with what only one person sees.
+func (w *world) thread(ts string) []shown {
+	w.t.Helper()
+	messages, err := w.slack.Messages(w.general(), ts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []shown
+	for _, m := range messages {
+		if m.User == w.ws.App.BotUserID || m.BotID == w.ws.App.BotID {
+			out = append(out, read(m))
+		}
+	}
+	return out
+}
+
+// cards are the messages of a thread that are or were requests for approval, by what they are about.
+func (w *world) cards(thread string) []shown {
+	w.t.Helper()
+	messages, err := w.slack.Messages(w.general(), thread)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []shown
+	for _, m := range messages {
+		if m.EphemeralTo == "" && strings.Contains(string(m.Metadata), `"card"`) {
+			out = append(out, read(m))
+		}
+	}
+	return out
+}
+
+// card is the one card of a thread.
+func (w *world) card(thread string) shown {
+	w.t.Helper()
+	cards := w.cards(thread)
+	if len(cards) != 1 {
+		w.t.Fatalf("%d cards in the thread, want 1:\n%v\n%s", len(cards), w.thread(thread), w.log.String())
+	}
+	return cards[0]
+}
+
+// cardOf is the thread's card with these words on it.
+func (w *world) cardOf(thread, words string) shown {
+	w.t.Helper()
+	for _, c := range w.cards(thread) {
+		if strings.Contains(c.text, words) {
+			return c
+		}
+	}
+	w.t.Fatalf("no card says %q: %v", words, w.cards(thread))
+	return shown{}
+}
+
+// privately is what the bot told one person and nobody else.
+func (w *world) privately(thread, user string) string {
+	w.t.Helper()
+	var all []string
+	for _, m := range w.thread(thread) {
+		if m.to == w.user(user) {
+			all = append(all, m.text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func (w *world) click(user string, c shown, action string) devslack.Receipt {
+	w.t.Helper()
+	r, err := w.slack.Click(context.Background(), devslack.ActionRequest{User: w.user(user), Channel: w.general(), TS: c.ts, ActionID: action})
+	if err != nil {
+		w.t.Fatalf("%s clicks %s: %v", user, action, err)
+	}
+	w.pass(5 * time.Second)
+	return r
+}
+
+func (w *world) exists(file string) bool {
+	_, err := os.Stat(filepath.Join(w.dir, "workspace", file))
+	return err == nil
+}
+
+// runs are the journal's, oldest first; the bot need not be running.
+func (w *world) runs() []*ledger.Run {
+	w.t.Helper()
+	j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer j.Close()
+	var runs []*ledger.Run
+	for e, err := range j.Read(context.Background(), 0, ledger.Filter{Kinds: []string{"run_started"}}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		run, _, err := j.LoadRun(context.Background(), e.Run)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// audit is what `approvalbot audit show` prints of a run.
+func (w *world) audit(run string) string {
+	w.t.Helper()
+	j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer j.Close()
+	var out strings.Builder
+	if err := showRun(context.Background(), j, run, &out); err != nil {
+		w.t.Fatal(err)
+	}
+	return out.String()
+}
+
+// check holds for every world that has come to rest: the journal verifies, every call and run and card has its end.
+func (w *world) check() {
+	w.t.Helper()
+	j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer j.Close()
+	report, err := j.Verify(context.Background(), ledger.VerifyOptions{})
+	if err != nil || !report.OK() {
+		w.t.Errorf("the journal doesn't verify: %v %v", err, report.Problem)
+	}
+	for _, run := range w.runs() {
+		if run.Finished == nil {
+			w.t.Errorf("run %s has no end", run.ID)
+		}
+		for _, c := range run.Calls {
+			if !c.State.Terminal() {
+				w.t.Errorf("run %s: call %s is left as %s", run.ID, c.ID, c.State)
+			}
+		}
+	}
+	for _, c := range w.ws.Channels {
+		messages, err := w.slack.Messages(c.ID, "")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, m := range messages {
+			if s := read(m); s.buttons["approve"] != "" || s.buttons["deny"] != "" || s.buttons["stop"] != "" {
+				w.t.Errorf("a message still has buttons %v: %s", s.buttons, s.text)
+			}
+		}
+	}
+}
+
+// script writes turns for the script model and returns its name.
+func script(t testing.TB, turns string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "turns.json")
+	if err := os.WriteFile(file, []byte(`{"turns":`+turns+`}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "script:" + file
+}
