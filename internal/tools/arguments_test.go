@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -264,5 +265,28 @@ func TestErrorText(t *testing.T) {
 	e := &Error{CodeExitStatus, "The command ended with exit status 1.", "out\nerr"}
 	if want := "Error [EXIT_STATUS]: The command ended with exit status 1.\nout\nerr"; e.Text() != want {
 		t.Errorf("got %q", e.Text())
+	}
+}
+
+// One definition serves many calls at once.
+func TestParseArgumentsAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	spec := (&shell{}).Spec()
+	for range 8 {
+		wg.Go(func() {
+			if _, err := ParseArguments(spec, []byte(`{"command":"ls"}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkParseArguments(b *testing.B) {
+	spec := (&shell{}).Spec()
+	for b.Loop() {
+		if _, err := ParseArguments(spec, []byte(`{"timeout_seconds": 5, "command": "ls"}`)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
