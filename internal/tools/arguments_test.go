@@ -175,6 +175,12 @@ func TestSet(t *testing.T) {
 	if specs := s.Specs(); len(specs) != 2 || specs[0].Name != "read_file" || specs[1].Name != "shell" {
 		t.Errorf("the order is %v", specs)
 	}
+	schema, err := s.Specs()[1].Schema()
+	want := `{"additionalProperties":false,"properties":{"command":{"description":"The command, as /bin/sh understands it.","minLength":1,"type":"string"},` +
+		`"timeout_seconds":{"description":"Time limit in seconds.","maximum":3600,"minimum":1,"type":"integer"}},"required":["command"],"type":"object"}`
+	if err != nil || string(schema) != want {
+		t.Errorf("the schema is %s, %v", schema, err)
+	}
 	var none *Set
 	if _, ok := none.Get("shell"); ok || none.Specs() != nil {
 		t.Error("the nil set isn't empty")

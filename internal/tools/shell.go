@@ -68,8 +68,9 @@ const (
 // And since the guard is reaped last, the group's number can't have been given
 // to somebody else at the moment when the group is killed.
 //
-// A process that makes itself a new session leaves the group. Nothing but
-// confinement prevents that.
+// A process that makes itself a new session leaves the group. If it is the
+// command's own shell it is still killed, being our child; for one further down
+// there is nothing but confinement.
 type shell struct {
 	dir       string
 	env       []string
@@ -224,7 +225,8 @@ func (t *shell) run(ctx context.Context, command string) (ending, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: guard.pid(), Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { // Wait waits for it
 		stopped = true
-		return guard.kill()
+		guard.kill()
+		return cmd.Process.Kill() // it may have left the group: exec setsid …
 	}
 	err = cmd.Start()
 	write.Close()
@@ -277,14 +279,8 @@ func startGuard() (*guard, error) {
 func (g *guard) pid() int { return g.cmd.Process.Pid }
 
 // kill kills the group, the guard included. The guard is still unreaped, so the
-// number is still the group's.
-func (g *guard) kill() error {
-	err := syscall.Kill(-g.pid(), syscall.SIGKILL)
-	if errors.Is(err, syscall.ESRCH) {
-		return os.ErrProcessDone
-	}
-	return err
-}
+// number is still the group's. It can fail only if all of it is dead already.
+func (g *guard) kill() { syscall.Kill(-g.pid(), syscall.SIGKILL) }
 
 // end kills the group once more, for the case that the command never started,
 // and reaps the guard.

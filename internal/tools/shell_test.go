@@ -178,9 +178,14 @@ func TestShellStopped(t *testing.T) {
 
 func TestShellTimeLimit(t *testing.T) {
 	p := newShellPlace(t, Options{})
-	_, err := p.call(t.Context(), "shell", members{"command": "echo begun; sleep 1000 | cat", "timeout_seconds": 1})
-	if e := wantCode(t, err, CodeTimeout); e.Output != "begun\n" || !strings.Contains(e.Message, "time limit (1 seconds)") {
-		t.Errorf("got %+v", e)
+	for _, command := range []string{
+		"echo begun; sleep 1000 | cat",
+		"echo begun; exec setsid sleep 1000", // the command itself leaves its group
+	} {
+		_, err := p.call(t.Context(), "shell", members{"command": command, "timeout_seconds": 1})
+		if e := wantCode(t, err, CodeTimeout); e.Output != "begun\n" || !strings.Contains(e.Message, "time limit (1 seconds)") {
+			t.Errorf("%s: got %+v", command, e)
+		}
 	}
 }
 
