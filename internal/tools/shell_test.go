@@ -249,10 +249,10 @@ func TestShellInABubble(t *testing.T) {
 }
 
 // The test binary, run again as a program that runs a command and is killed.
-const helperEnv = "APPROVALBOT_TEST_SHELL_HELPER"
+const victimEnv = "APPROVALBOT_TEST_SHELL_VICTIM"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(helperEnv); dir != "" {
+	if dir := os.Getenv(victimEnv); dir != "" {
 		sh := newShell(dir, Options{})
 		sh.run(context.Background(), "sleep 1000 & echo $$ $! > ready; sleep 1000; echo survived > survived")
 		os.Exit(0)
@@ -269,7 +269,7 @@ func TestShellDiesWithTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), helperEnv+"="+dir)
+	program.Env = append(os.Environ(), victimEnv+"="+dir)
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
