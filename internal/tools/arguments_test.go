@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,6 +175,12 @@ func TestSet(t *testing.T) {
 	if specs := s.Specs(); len(specs) != 2 || specs[0].Name != "read_file" || specs[1].Name != "shell" {
 		t.Errorf("the order is %v", specs)
 	}
+	schema, err := s.Specs()[1].Schema()
+	want := `{"additionalProperties":false,"properties":{"command":{"description":"The command, as /bin/sh understands it.","minLength":1,"type":"string"},` +
+		`"timeout_seconds":{"description":"Time limit in seconds.","maximum":3600,"minimum":1,"type":"integer"}},"required":["command"],"type":"object"}`
+	if err != nil || string(schema) != want {
+		t.Errorf("the schema is %s, %v", schema, err)
+	}
 	var none *Set
 	if _, ok := none.Get("shell"); ok || none.Specs() != nil {
 		t.Error("the nil set isn't empty")
@@ -264,5 +271,28 @@ func TestErrorText(t *testing.T) {
 	e := &Error{CodeExitStatus, "The command ended with exit status 1.", "out\nerr"}
 	if want := "Error [EXIT_STATUS]: The command ended with exit status 1.\nout\nerr"; e.Text() != want {
 		t.Errorf("got %q", e.Text())
+	}
+}
+
+// One definition serves many calls at once.
+func TestParseArgumentsAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	spec := (&shell{}).Spec()
+	for range 8 {
+		wg.Go(func() {
+			if _, err := ParseArguments(spec, []byte(`{"command":"ls"}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkParseArguments(b *testing.B) {
+	spec := (&shell{}).Spec()
+	for b.Loop() {
+		if _, err := ParseArguments(spec, []byte(`{"timeout_seconds": 5, "command": "ls"}`)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

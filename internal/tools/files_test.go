@@ -417,3 +417,22 @@ func TestOpenBuiltinRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Whatever path is accepted stays in the workspace and means one thing.
+func FuzzCleanPath(f *testing.F) {
+	for _, s := range []string{"a", "./a//b/", "..", "a/../b", "/etc/passwd", "", ".", "...", "a\x00", "\u202ea", "..\\a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		clean, err := cleanPath(name)
+		if err != nil {
+			return
+		}
+		if !filepath.IsLocal(clean) || filepath.IsAbs(name) || hasControl(clean) {
+			t.Errorf("%q became %q", name, clean)
+		}
+		if again, err := cleanPath(clean); err != nil || again != clean {
+			t.Errorf("%q became %q, and that %q, %v", name, clean, again, err)
+		}
+	})
+}

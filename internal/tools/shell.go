@@ -68,8 +68,9 @@ const (
 // And since the guard is reaped last, the group's number can't have been given
 // to somebody else at the moment when the group is killed.
 //
-// A process that makes itself a new session leaves the group. Nothing but
-// confinement prevents that.
+// A process that makes itself a new session leaves the group. If it is the
+// command's own shell it is still killed, being our child; for one further down
+// there is nothing but confinement.
 type shell struct {
 	dir       string
 	env       []string
@@ -162,38 +163,37 @@ func (t *shell) Call(ctx context.Context, args json.RawMessage) (Output, error) 
 	if err != nil {
 		return Output{}, errorf(CodeToolFailed, "The command could not be started: %s.", reason(err))
 	}
-	if end.stopped && ctx.Err() != nil {
-		return Output{}, &Error{CodeAborted, "The command was stopped while it ran; it may be partly performed.", end.text}
-	}
-	if end.stopped {
-		return Output{}, &Error{CodeTimeout, fmt.Sprintf("The command ran longer than %d seconds and was stopped; it may be partly performed.", int(a.timeout().Seconds())), end.text}
-	}
-	return end.result()
+	return end.result(ctx.Err() != nil, a.timeout())
 }
 
 // ending is how a command ended.
 type ending struct {
 	state     *os.ProcessState
-	stopped   bool // by us; a command that had already succeeded wasn't
+	stopped   bool // it was told to stop, by us
 	text      string
 	truncated bool
 }
 
-// result turns an ending by itself into a result. A command that says it failed
-// is an error: its card then says that it failed, and the model is told as much.
-func (e ending) result() (Output, error) {
+// result turns an ending into a result. A command that says it failed is an
+// error: its card then says that it failed, and the model is told as much. One
+// that had succeeded by the time it was stopped has succeeded.
+func (e ending) result(aborted bool, limit time.Duration) (Output, error) {
 	status := e.state.Sys().(syscall.WaitStatus)
 	switch {
+	case e.state.Success():
+		text := e.text
+		if text == "" {
+			text = "[The command succeeded without output.]"
+		}
+		return Output{Text: text, Truncated: e.truncated, ExitCode: ptr(0)}, nil
+	case e.stopped && aborted:
+		return Output{}, &Error{CodeAborted, "The command was stopped while it ran; it may be partly performed.", e.text}
+	case e.stopped:
+		return Output{}, &Error{CodeTimeout, fmt.Sprintf("The command reached its time limit (%d seconds) and was stopped; it may be partly performed.", int(limit.Seconds())), e.text}
 	case status.Signaled():
 		return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command was ended by the signal %s.", unix.SignalName(status.Signal())), e.text}
-	case status.ExitStatus() != 0:
-		return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command ended with exit status %d.", status.ExitStatus()), e.text}
 	}
-	text := e.text
-	if text == "" {
-		text = "[The command succeeded without output.]"
-	}
-	return Output{Text: text, Truncated: e.truncated, ExitCode: ptr(0)}, nil
+	return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command ended with exit status %d.", status.ExitStatus()), e.text}
 }
 
 // escaped follows the output if it was still open after all the group was dead.
@@ -225,7 +225,8 @@ func (t *shell) run(ctx context.Context, command string) (ending, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: guard.pid(), Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { // Wait waits for it
 		stopped = true
-		return guard.kill()
+		guard.kill()
+		return cmd.Process.Kill() // it may have left the group: exec setsid …
 	}
 	err = cmd.Start()
 	write.Close()
@@ -248,7 +249,7 @@ func (t *shell) run(ctx context.Context, command string) (ending, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		text = strings.TrimSuffix(text, "\n") + "\n" + escaped
 	}
-	return ending{cmd.ProcessState, stopped && !cmd.ProcessState.Success(), text, truncated}, nil
+	return ending{cmd.ProcessState, stopped, text, truncated}, nil
 }
 
 // guard is the leader of a command's process group.
@@ -278,14 +279,8 @@ func startGuard() (*guard, error) {
 func (g *guard) pid() int { return g.cmd.Process.Pid }
 
 // kill kills the group, the guard included. The guard is still unreaped, so the
-// number is still the group's.
-func (g *guard) kill() error {
-	err := syscall.Kill(-g.pid(), syscall.SIGKILL)
-	if errors.Is(err, syscall.ESRCH) {
-		return os.ErrProcessDone
-	}
-	return err
-}
+// number is still the group's. It can fail only if all of it is dead already.
+func (g *guard) kill() { syscall.Kill(-g.pid(), syscall.SIGKILL) }
 
 // end kills the group once more, for the case that the command never started,
 // and reaps the guard.

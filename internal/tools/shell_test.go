@@ -178,21 +178,51 @@ func TestShellStopped(t *testing.T) {
 
 func TestShellTimeLimit(t *testing.T) {
 	p := newShellPlace(t, Options{})
-	_, err := p.call(t.Context(), "shell", members{"command": "echo begun; sleep 1000 | cat", "timeout_seconds": 1})
-	if e := wantCode(t, err, CodeTimeout); e.Output != "begun\n" || !strings.Contains(e.Message, "longer than 1 seconds") {
-		t.Errorf("got %+v", e)
+	for _, command := range []string{
+		"echo begun; sleep 1000 | cat",
+		"echo begun; exec setsid sleep 1000", // the command itself leaves its group
+	} {
+		_, err := p.call(t.Context(), "shell", members{"command": command, "timeout_seconds": 1})
+		if e := wantCode(t, err, CodeTimeout); e.Output != "begun\n" || !strings.Contains(e.Message, "time limit (1 seconds)") {
+			t.Errorf("%s: got %+v", command, e)
+		}
 	}
 }
 
-// A command that had already succeeded when it was stopped has succeeded.
-func TestShellSuccessBeatsStop(t *testing.T) {
-	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
+// What was stopped and what wasn't: a command that had already succeeded when
+// it was stopped has succeeded, and a limit is not an abort.
+func TestEnding(t *testing.T) {
+	state := func(command string) *os.ProcessState {
+		cmd := exec.Command("/bin/sh", "-c", command)
+		cmd.Run()
+		return cmd.ProcessState
 	}
-	out, err := (ending{state: cmd.ProcessState, text: "x"}).result()
-	if err != nil || out.Text != "x" {
-		t.Errorf("got %+v, %v", out, err)
+	succeeded, failed, killed := state(":"), state("exit 9"), state("kill -KILL $$")
+	for _, tt := range []struct {
+		state            *os.ProcessState
+		stopped, aborted bool
+		want             Code
+	}{
+		{succeeded, false, false, ""},
+		{succeeded, false, true, ""},
+		{succeeded, true, false, ""},
+		{succeeded, true, true, ""},
+		{killed, true, true, CodeAborted},
+		{killed, true, false, CodeTimeout},
+		{killed, false, true, CodeExitStatus},
+		{failed, false, false, CodeExitStatus},
+		{failed, true, true, CodeAborted},
+	} {
+		out, err := ending{tt.state, tt.stopped, "text", false}.result(tt.aborted, time.Second)
+		if tt.want == "" {
+			if err != nil || out.Text != "text" {
+				t.Errorf("%+v: got %+v, %v", tt, out, err)
+			}
+			continue
+		}
+		if e := wantCode(t, err, tt.want); e.Output != "text" {
+			t.Errorf("%+v: got %+v", tt, e)
+		}
 	}
 }
 
@@ -219,10 +249,10 @@ func TestShellInABubble(t *testing.T) {
 }
 
 // The test binary, run again as a program that runs a command and is killed.
-const helperEnv = "APPROVALBOT_TEST_SHELL_HELPER"
+const victimEnv = "APPROVALBOT_TEST_SHELL_VICTIM"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(helperEnv); dir != "" {
+	if dir := os.Getenv(victimEnv); dir != "" {
 		sh := newShell(dir, Options{})
 		sh.run(context.Background(), "sleep 1000 & echo $$ $! > ready; sleep 1000; echo survived > survived")
 		os.Exit(0)
@@ -239,7 +269,7 @@ func TestShellDiesWithTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), helperEnv+"="+dir)
+	program.Env = append(os.Environ(), victimEnv+"="+dir)
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
