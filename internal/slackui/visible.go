@@ -76,7 +76,7 @@ func visibleLine(s string) (shown string, marked bool) {
 }
 
 // prose is visible for the words of a model, which are read and not approved:
-// emoji keep their form.
+// emoji keep their form, languages their joiners, and a space is a space.
 func prose(s string) string {
 	w := writer{lines: true, prose: true}
 	w.write(s)
@@ -91,6 +91,7 @@ type writer struct {
 	chars     int // characters written
 	marked    bool
 	column    int  // characters written since the line began
+	joins     bool // the character before can be joined to the next by a joiner
 	sign      bool // the character before is the + or - that a line of a diff begins with
 	base      bool // the character before can carry a combining mark
 	combining int  // marks on it so far
@@ -107,9 +108,12 @@ func (w *writer) write(s string) {
 func (w *writer) next(s string) int {
 	r, size := utf8.DecodeRuneInString(s)
 	switch {
-	case w.keepsEmoji(s):
+	case w.keepsForm(s):
+		symbol := w.symbol
 		w.put(r)
-		w.symbol = true
+		w.symbol = symbol
+	case w.prose && r != ' ' && unicode.Is(unicode.Zs, r):
+		w.put(' ')
 	case r == utf8.RuneError && size == 1:
 		w.mark(`\x{%02X}`, s[0])
 	case r == ' ' || r == '\t' && w.lines:
@@ -133,6 +137,7 @@ func (w *writer) put(r rune) {
 	w.chars++
 	w.column++
 	w.sign = r == '+' || r == '-'
+	w.joins = w.prose && unicode.In(r, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Malayalam, unicode.Sinhala)
 	w.symbol = unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || w.symbol && unicode.Is(unicode.M, r)
 	if unicode.Is(unicode.M, r) {
 		w.combining++
@@ -141,10 +146,17 @@ func (w *writer) put(r rune) {
 	}
 }
 
-// keepsEmoji tells whether s begins with a character that belongs to the emoji
-// before it: the one that asks for its coloured form, or one that joins the next.
-func (w *writer) keepsEmoji(s string) bool {
-	if !w.prose || !w.symbol {
+// keepsForm tells whether s begins with a character that belongs to the form of
+// the one before it: what asks for an emoji in colour, what joins it to the next,
+// what joins or parts letters in the scripts that are written so.
+func (w *writer) keepsForm(s string) bool {
+	if !w.prose {
+		return false
+	}
+	if w.joins && (strings.HasPrefix(s, "\u200C") || strings.HasPrefix(s, "\u200D")) {
+		return true
+	}
+	if !w.symbol {
 		return false
 	}
 	if rest, ok := strings.CutPrefix(s, "\uFE0F"); ok {
@@ -161,7 +173,7 @@ func (w *writer) mark(format string, args ...any) {
 	n := utf8.RuneCountInString(text)
 	w.chars += n
 	w.column += n
-	w.marked, w.base, w.symbol = true, false, false
+	w.marked, w.base, w.symbol, w.joins = true, false, false, false
 }
 
 // blanks writes a run of spaces and tabs, counted where it could hide something.
@@ -175,7 +187,7 @@ func (w *writer) blanks(s string) int {
 		limit = maxIndent
 	}
 	width := run + strings.Count(s[:run], "\t")
-	w.base, w.symbol = false, false
+	w.base, w.symbol, w.joins = false, false, false
 	atEnd := run == len(s) || w.lines && s[run] == '\n'
 	if width <= limit && !atEnd {
 		w.out.WriteString(s[:run])
@@ -203,7 +215,7 @@ func (w *writer) breaks(s string) int {
 		w.out.WriteByte('\n')
 		w.chars += 2
 	}
-	w.column, w.base, w.symbol = 0, false, false
+	w.column, w.base, w.symbol, w.joins = 0, false, false, false
 	return run
 }
 
