@@ -5,10 +5,10 @@
 // reconnect is a fresh reading.
 import { h, icon, iconButton, replace, announce, append } from "./dom.js";
 import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
-import { isolated, excerpt } from "./text.js";
+import { isolated } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
 import { makeComposer, resolveMentions, sentences, sentenceText, sentenceFace } from "./composer.js";
-import { renderBlocks } from "./blocks.js";
+import { renderBlocks, needsValue } from "./blocks.js";
 import { Modals } from "./modal.js";
 import { Drawer } from "./drawer.js";
 import * as api from "./api.js";
@@ -44,8 +44,9 @@ const readViews = api.latest(async () => {
 });
 
 const readWorkspace = api.latest(async () => {
-  const [answer, groups] = await Promise.all([api.workspace(), api.usergroups()]);
+  const [answer, groups, sockets] = await Promise.all([api.workspace(), api.usergroups(), api.sockets()]);
   if (!answer.ok || !answer.users) return;
+  state.sockets = sockets.connections ?? state.sockets;
   state.workspace = answer;
   state.usergroups = groups.usergroups ?? [];
   if (!user(state.me)) state.me = remember("me") && players().some((one) => one.id === remember("me")) ? remember("me") : players()[0]?.id;
@@ -78,16 +79,15 @@ function onEvent(event) {
       if (!event.user || event.user === state.me) readViews();
       break;
     case "socket":
-      state.sockets = event.connections ?? event.num_connections ?? event.count ?? 0;
+      state.sockets = event.connections;
       drawBanner();
       break;
     case "call":
       drawer.refresh();
       break;
     case "typing":
-      break;
-    case "channel": case "workspace":
-      readWorkspace();
+      state.typing.set(`${event.channel} ${event.thread_ts ?? ""}`, event.status);
+      drawTyping();
       break;
   }
 }
@@ -157,7 +157,7 @@ async function send(text, threadTS) {
   if (command && !threadTS) return runCommand(command[1], command[2] ?? "");
   if (command) return "Slash commands can't be used in threads.";
   const answer = await api.sendMessage({ user: state.me, channel: state.channel, text: resolveMentions(text), ...(threadTS && { thread_ts: threadTS }) });
-  if (!answer.ok) return answer.error;
+  if (!answer.ok) return answer.sentence;
   readMessages(state.channel);
   if (threadTS) readThread(`${state.channel} ${threadTS}`);
   return null;
@@ -166,7 +166,7 @@ async function send(text, threadTS) {
 async function runCommand(name, text) {
   const answer = await api.command({ user: state.me, channel: state.channel, command: name, text: resolveMentions(text) });
   if (answer.ok && answer.delivered !== false && answer.acked !== false) return null;
-  if (!answer.ok) return `${name} failed: ${answer.error}`;
+  if (!answer.ok) return `${name} failed: ${answer.sentence}`;
   return `${name} failed with the error “${answer.delivered === false ? "dispatch_failed" : "operation_timeout"}”: ${appName()} ${answer.delivered === false ? "is not connected" : "didn't answer"}.`;
 }
 
@@ -182,10 +182,6 @@ function scenes(message) {
   };
 }
 
-// needsValue: a button's value is the server's to know; sending one would be
-// forging. Whatever is chosen or typed has to be sent.
-const needsValue = (element) => !["button", "icon_button", "workflow_button"].includes(element.type);
-
 // ——— Drawing ———
 
 const lists = {};
@@ -193,7 +189,6 @@ const modals = new Modals(() => readViews());
 const drawer = new Drawer();
 
 function build() {
-  part.menu = iconButton("menu", "Channels", { class: "icon-button menu-button", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } });
   part.workspace = h("span", { class: "workspace-name", dataset: { testid: "workspace-name" } });
   part.who = h("label", { class: "who" });
   part.traffic = iconButton("activity", "Frames and calls", { class: "icon-button", "aria-expanded": "false", dataset: { testid: "drawer-toggle" }, on: { click: () => drawer.toggle() } });
@@ -208,12 +203,13 @@ function build() {
   part.threadHead = h("header", { class: "pane-head" });
   part.threadLog = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Thread", tabindex: "0", dataset: { testid: "thread-messages" } });
   part.threadSlot = h("div", { class: "composer-slot" });
-  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.threadSlot);
+  part.typing = h("div", { class: "typing", role: "status", hidden: true, dataset: { testid: "typing" } });
+  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.typing, part.threadSlot);
   lists.channel = new MessageList(part.log, { scenes, onThread: (ts) => go({ thread: ts }) });
   lists.thread = new MessageList(part.threadLog, { scenes, inThread: true });
   drawer.onToggle = (open) => { part.traffic.setAttribute("aria-expanded", String(open)); root.classList.toggle("with-drawer", open); if (!open) part.traffic.focus(); };
   replace(root,
-    h("header", { class: "topbar" }, part.menu, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
+    h("header", { class: "topbar" }, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
     part.banner, h("div", { class: "panes" }, part.sidebar, part.main, part.thread), drawer.element);
   document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", fromHash);
@@ -285,7 +281,7 @@ function drawHead() {
   if (!here) { replace(part.head, h("h1", {}, "No channel")); return; }
   const count = here.members?.length;
   replace(part.head,
-    iconButton("back", "Back to channels", { class: "icon-button phone-only", on: { click: () => { state.pane = "list"; drawAll(); } } }),
+    iconButton("back", "Back to channels", { class: "icon-button phone-only", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } }),
     here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(here.kind === "private" ? "lock" : "hash"),
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
@@ -368,6 +364,14 @@ function drawThread() {
   const count = messages.filter((message) => message.ts !== state.thread && !message.ephemeral_to).length;
   if (part.dividerCount !== `${state.thread} ${count}`) { part.dividerCount = `${state.thread} ${count}`; part.divider = threadDivider(count); }
   lists.thread.show(messages, { afterFirst: count ? part.divider : null });
+  drawTyping();
+}
+
+// drawTyping shows what the app says that it is doing in the open thread.
+function drawTyping() {
+  const status = state.thread ? state.typing.get(`${state.channel} ${state.thread}`) : "";
+  part.typing.hidden = !status;
+  replace(part.typing, status ? [avatar(bot(), "avatar-small"), h("span", {}, isolated(appName()), " ", isolated(status))] : []);
 }
 
 function drawHome() {
@@ -400,4 +404,3 @@ api.events({
   onLost: () => { state.live = false; state.sockets = null; if (state.workspace) drawBanner(); else replace(root, h("p", { class: "loading" }, "The local Slack does not answer yet. Trying again…")); },
   onEvent,
 });
-export { excerpt };

@@ -1,6 +1,6 @@
 // Messages: how one looks, and a list of them that is kept up to date without
 // touching what has not changed.
-import { h, icon, iconButton, replace } from "./dom.js";
+import { h, icon, iconButton } from "./dom.js";
 import { state, user, app, kindWord } from "./state.js";
 import { isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
 import { renderBlocks } from "./blocks.js";
@@ -163,5 +163,3 @@ function keepFocus(old, fresh) {
 export function threadDivider(count) {
   return h("div", { class: "thread-divider" }, h("span", {}, count === 1 ? "1 reply" : `${count} replies`));
 }
-
-export { replace };
