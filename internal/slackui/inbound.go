@@ -235,7 +235,12 @@ func escape(s string) string {
 func (u *UI) text(ctx context.Context, raw string) string {
 	ctx, cancel := context.WithTimeout(ctx, namesLimit)
 	defer cancel()
-	names := namer{ui: u, left: namesMost}
+	return u.words(ctx, raw, namesMost)
+}
+
+// words does it with so many names asked for at most.
+func (u *UI) words(ctx context.Context, raw string, most int) string {
+	names := namer{ui: u, left: most}
 	var out strings.Builder
 	for raw != "" {
 		open := strings.IndexByte(raw, '<')
