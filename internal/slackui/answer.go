@@ -1,17 +1,116 @@
 package slackui
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/slack-go/slack"
 
 	"approvalbot/internal/ledger"
 )
 
+// An answer is the words of a model: read, never trusted. It is read here as
+// light Markdown (markdown.go) and written as rich text, in which nothing that it
+// says can mention anybody or link anywhere.
+
+// maxAnswerMessages bounds how much one answer may fill a thread.
+const maxAnswerMessages = 10
+
 // answer is what a run has to say at its end: usually one message, several where
-// it is long, none if there is nothing to say.
+// it is long. There is none if the progress message has said it all.
 func (v *renderer) answer(run *ledger.Run) []rendering {
-	if run.Finished == nil {
+	f := run.Finished
+	if f == nil {
 		return nil
 	}
-	say := slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionTextElement(run.Finished.Answer, nil)))
-	return []rendering{{text: "Answer", thing: ledger.Thing{Kind: "answer", ID: run.ID}, run: run.ID, blocks: []slack.Block{say}}}
+	var parts []unit
+	unknown := unknownOutcomes(run)
+	switch {
+	case f.Status == ledger.RunCancelled && run.Stop != nil && byPeople(run.Stop.By) && len(unknown) == 0:
+		return nil
+	case f.Status == ledger.RunCancelled:
+		parts = append(parts, own(v.phrase().say("This was stopped before it was finished").because(f.Reason).say(".")))
+	case f.Status == ledger.RunFailed:
+		parts = append(parts, own(v.phrase().say("I could not finish this").because(f.Reason).say(".")))
+	case strings.TrimSpace(f.Answer) == "":
+		parts = append(parts, own(v.phrase().say("I am done. There is nothing to add.")))
+	}
+	parts = append(parts, v.unknown(unknown)...)
+	parts = append(parts, markdown(v.clean(f.Answer))...)
+	return v.messages(run, parts)
+}
+
+func own(p *phrase) unit { return unit{element: paragraph(p.elements...), plain: p.plain.String()} }
+
+// unknownOutcomes are the calls of which nobody knows whether they were performed.
+func unknownOutcomes(run *ledger.Run) []*ledger.Call {
+	var calls []*ledger.Call
+	for _, c := range run.Calls {
+		if c.Finished != nil && endOf(c.Finished, endNotPerformed) == endUnknown {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func (v *renderer) unknown(calls []*ledger.Call) []unit {
+	if len(calls) == 0 {
+		return nil
+	}
+	units := []unit{own(v.phrase().say("Of these it is not known whether they were performed. Please look; they will not be run again:"))}
+	for _, c := range calls {
+		item := paragraph(code(v.line(c.Name, maxNameChars)), text(" "+v.what(c)))
+		units = append(units, unit{element: slack.NewRichTextList(slack.RTEListBullet, 0, item)})
+	}
+	return units
+}
+
+// messages packs units into as few messages as Slack allows.
+func (v *renderer) messages(run *ledger.Run, units []unit) []rendering {
+	var out []rendering
+	for len(units) > 0 {
+		n := fitting(units)
+		if len(out) == maxAnswerMessages-1 && n < len(units) {
+			n = fitting(units[:n-n/4]) // room for the last sentence
+			cut := v.phrase().say("The answer is longer than this. All of it is in the journal, run ").tell(run.ID, maxNameChars).say(".")
+			units = append(units[:n:n], own(cut))
+			n = len(units)
+		}
+		out = append(out, v.answerMessage(run, len(out)+1, units[:n]))
+		units = units[n:]
+	}
+	return out
+}
+
+// fitting is how many units, at least one, go into one message.
+func fitting(units []unit) int {
+	for n := range units {
+		if n > 0 && weight(richText(join(units[:n+1])...)) > maxMessage {
+			return n
+		}
+	}
+	return len(units)
+}
+
+func (v *renderer) answerMessage(run *ledger.Run, n int, units []unit) rendering {
+	id := run.ID
+	if n > 1 {
+		id = fmt.Sprintf("%s/%d", run.ID, n)
+	}
+	plain := make([]string, 0, len(units))
+	for _, u := range units {
+		if u.plain != "" {
+			plain = append(plain, u.plain)
+		}
+	}
+	said := short(strings.Join(plain, " "), maxFallback)
+	if said == "" {
+		said = "Here is the answer."
+	}
+	return rendering{
+		text:   fallback(said),
+		blocks: []slack.Block{richText(join(units)...)},
+		thing:  ledger.Thing{Kind: "answer", ID: id},
+		run:    run.ID,
+	}
 }

@@ -1,6 +1,8 @@
 package slackui
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -8,46 +10,296 @@ import (
 	"approvalbot/internal/ledger"
 )
 
+// A card is read by somebody who is busy and has never seen one. So: first what
+// will happen, then exactly what, then why and who, then until when, then the
+// buttons. Whatever stands between a person and the whole truth is said, and
+// takes the Approve button away:
+//
+//	the content doesn't fit                 → no Approve here, Review shows all of it
+//	a secret hides what it is about         → no Approve anywhere
+//	nobody could approve                    → no Approve anywhere
+
+// The actions of our buttons.
+const (
+	actionApprove = "approve"
+	actionDeny    = "deny"
+	actionReview  = "review"
+	actionStop    = "stop"
+)
+
+// A room is how much is shown of what need not be complete, in characters.
+type room struct {
+	excerpt  int // of the content, on a card that has no Approve
+	reminder int // of the content, on a card that has ended
+	output   int // of what a tool returned
+	reason   int // of a sentence of others
+	claim    int // of the agent's own words
+}
+
+var usualRoom = room{excerpt: 1500, reminder: 600, output: 600, reason: maxReasonChars, claim: 300}
+
+// How many lines of these, and how many notes where they need not be complete.
+const (
+	excerptLines  = 20
+	reminderLines = 8
+	outputLines   = 8
+	excerptNotes  = 5
+)
+
+func (m room) half() room {
+	return room{m.excerpt / 2, m.reminder / 2, m.output / 2, m.reason / 2, m.claim / 2}
+}
+
+// fit builds blocks in less and less room until Slack takes them: how much a
+// character counts is known only when it is written. A sixteenth always fits.
+func fit(build func(room) []slack.Block) []slack.Block {
+	m := usualRoom
+	blocks := build(m)
+	for range 4 {
+		if fits(blocks) {
+			break
+		}
+		m = m.half()
+		blocks = build(m)
+	}
+	return blocks
+}
+
 // card is the message of an ask: c.Approval is not nil. While it is pending,
 // until is the deadline to print.
 func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) rendering {
-	id := c.Approval.Approval
-	say := slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionTextElement(c.Approval.Preview.Summary, nil)))
-	r := rendering{text: "Approval", thing: ledger.Thing{Kind: "card", ID: id}, run: run.ID, blocks: []slack.Block{say}}
-	if c.Approval.Open() {
-		button := func(action, label string) *slack.ButtonBlockElement {
-			return slack.NewButtonBlockElement(action, id, slack.NewTextBlockObject(slack.PlainTextType, label, false, false))
-		}
-		r.blocks = append(r.blocks, slack.NewActionBlock(id+".0", button("approve", "Approve"), button("deny", "Deny")))
+	a := c.Approval
+	r := rendering{thing: ledger.Thing{Kind: "card", ID: a.Approval}, run: run.ID}
+	q := v.request(a)
+	if endingOf(c) != endPending {
+		r.blocks = fit(func(m room) []slack.Block { return v.endedCard(q, c, run, m) })
+		r.text = fallback(v.outcomeText(q, c, run))
+		return r
+	}
+	r.text = fallback("Approval needed: " + q.summary)
+	r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
+	if !fits(r.blocks) {
+		r.blocks = fit(func(m room) []slack.Block { return v.pendingCard(q, c, run, until, m, false) })
 	}
 	return r
 }
 
-// cardFinal tells whether no later event changes the card.
-func (v *renderer) cardFinal(c *ledger.Call, run *ledger.Run) bool {
-	return c.Finished != nil || c.Approval.Resolved != nil && c.Approval.Resolved.Type == ledger.Denied
+// cardFinal tells whether no later event changes the card. A denial is the end
+// of it, although the call's own end is written after it.
+func (v *renderer) cardFinal(c *ledger.Call, _ *ledger.Run) bool {
+	switch endingOf(c) {
+	case endPending, endStarting, endRunning:
+		return false
+	}
+	return true
+}
+
+func fits(blocks []slack.Block) bool { return weight(blocks...) <= maxMessage }
+
+// pendingCard is a card that waits; whole says that it shows all of the content.
+func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until time.Time, m room, whole bool) []slack.Block {
+	a := c.Approval
+	content := []slack.RichTextElement{
+		paragraph(bold(q.summary)),
+		paragraph(text("Approval needed for the tool "), code(q.tool), text(". This is exactly what will be done:")),
+	}
+	if whole {
+		content = append(content, preformatted(q.body))
+	} else {
+		content[1] = paragraph(text("Approval needed for the tool "), code(q.tool), text(". This is how it begins:"))
+		content = append(content, excerpt(q.raw, m.excerpt, excerptLines)...)
+	}
+	content = append(content, v.warnings(q, a, m, whole)...)
+	blocks := []slack.Block{
+		richText(content...),
+		richText(v.circumstances(c, run, m, whole)...),
+		note(expiry(until)),
+		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), v.buttons(q, a, whole)...),
+	}
+	return append(blocks, note(reference(a)))
+}
+
+// buttons are what one can say. Approve is there only where everything is shown.
+func (v *renderer) buttons(q request, a *ledger.Approval, whole bool) []slack.BlockElement {
+	var b []slack.BlockElement
+	if whole && q.approvable(a) {
+		b = append(b, button(actionApprove, a.Approval, "Approve", slack.StylePrimary))
+	}
+	if !whole {
+		b = append(b, button(actionReview, a.Approval, "Review", slack.StyleDefault))
+	}
+	return append(b, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
+}
+
+// approvable tells whether a person who sees all that can be shown knows enough.
+func (q request) approvable(a *ledger.Approval) bool { return !q.veiled && a.Dismissed == "" }
+
+// excerpt is the beginning of a content, and how much more there is.
+func excerpt(raw string, chars, lines int) []slack.RichTextElement {
+	c := beginning(raw, chars, lines)
+	parts := []slack.RichTextElement{preformatted(c.text)}
+	if c.left > 0 {
+		more := count(c.left, "more character", "more characters")
+		if c.lines > 1 {
+			more += " in " + count(c.lines, "line", "lines")
+		}
+		parts = append(parts, paragraph(text("… "+more+" not shown here.")))
+	}
+	return parts
+}
+
+// warnings are what one has to know besides the content.
+func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) []slack.RichTextElement {
+	var w []slack.RichTextElement
+	warn := func(s string) { w = append(w, paragraph(bold("Note: "), text(s))) }
+	for i, n := range q.notes {
+		if !whole && i == excerptNotes {
+			warn("There are " + count(len(q.notes)-i, "more note", "more notes") + "; Review shows them.")
+			break
+		}
+		if !whole {
+			n = cutShown(n, m.reason)
+		}
+		warn(n)
+	}
+	if q.marked {
+		warn(`It contains characters that can't be seen. They are written as marks, such as \u{202E} for a character and ␠×20␠ for spaces; all else is exact.`)
+	}
+	if q.mixed != "" {
+		warn("The word “" + short(q.mixed, maxNameChars) + "” mixes letters of different alphabets that look alike.")
+	}
+	if q.secrets > 0 {
+		warn(count(q.secrets, "secret is", "secrets are") + " shown only as a length.")
+	}
+	switch {
+	case q.veiled:
+		warn("A secret hides what this is about (the program, the path or the host), so it can't be approved. Deny it and have it asked for without the secret in that place.")
+	case a.Dismissed != "":
+		warn("Nobody can approve this: " + sentence(v.line(a.Dismissed, m.reason), ""))
+	case !whole:
+		warn("It is too long to show here (" + count(q.chars, "character", "characters") + "). Review shows all of it; it can be approved there.")
+	}
+	return w
+}
+
+// circumstances are why it asks, who asked, and who may approve.
+func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
+	a := c.Approval
+	lines := []slack.RichTextElement{paragraph(bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval")))}
+	if claim := roundText(run, c.Round); strings.TrimSpace(claim) != "" && whole {
+		lines = append(lines,
+			paragraph(bold("What the agent says about it"), text(" (its own words, not checked):")),
+			quote(text(v.line(claim, m.claim))))
+	}
+	if a.Cwd != "" && a.Preview.Kind == "command" {
+		lines = append(lines, paragraph(bold("Runs in: "), code(v.line(a.Cwd, m.reason))))
+	}
+	asker := v.phrase()
+	v.people(asker, actorsOf(a.Requesters, run.StartedBy))
+	lines = append(lines,
+		paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...),
+		paragraph(append([]element{bold("Who may approve: ")}, mayApprove(a)...)...))
+	if a.Quorum > 1 {
+		p := v.phrase()
+		if yes := approversOf(a); len(yes) > 0 {
+			p.say(fmt.Sprintf("%d of %d approved: ", len(yes), a.Quorum))
+			v.people(p, yes)
+		} else {
+			p.say(fmt.Sprintf("%d people have to approve; nobody has yet.", a.Quorum))
+		}
+		lines = append(lines, paragraph(append([]element{bold("Approvals: ")}, p.elements...)...))
+	}
+	return lines
+}
+
+func roundText(run *ledger.Run, n int) string {
+	for _, r := range run.Rounds {
+		if r.Round == n {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+// actorsOf are the requesters; without any, the one who started the run.
+func actorsOf(people []ledger.Person, startedBy ledger.Actor) []ledger.Actor {
+	if len(people) == 0 && startedBy.Kind != "" {
+		return []ledger.Actor{startedBy}
+	}
+	var who []ledger.Actor
+	for i, p := range people {
+		if i == maxMentions {
+			break
+		}
+		who = append(who, actorOf(p))
+	}
+	return who
+}
+
+func expiry(until time.Time) string {
+	if until.IsZero() {
+		return "No answer means no."
+	}
+	return "Expires " + dateToken(until) + ". No answer means no."
+}
+
+// reference names the ask as the journal does.
+func reference(a *ledger.Approval) string {
+	s := fmt.Sprintf("Request %d in the journal", a.Seq)
+	if len(a.Digest) >= 8 && hexText.MatchString(a.Digest) {
+		s += " · fingerprint `" + a.Digest[:8] + "`"
+	}
+	return s
+}
+
+// endedCard is a card on which nothing can be decided any more.
+func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room) []slack.Block {
+	end := endingOf(c)
+	title := bold(q.summary)
+	if !performed(end) {
+		title = styled(q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
+	}
+	content := []slack.RichTextElement{paragraph(title), paragraph(v.outcome(c, run).elements...)}
+	if !strings.HasSuffix(q.summary, q.body) { // the title says all of a short command
+		content = append(content, excerpt(q.raw, m.reminder, reminderLines)...)
+	}
+	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
+		content = append(content, v.output(c.Finished.Output, m)...)
+	}
+	asker := v.phrase()
+	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
+	content = append(content, paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...))
+	return []slack.Block{richText(content...), note(reference(c.Approval))}
+}
+
+// performed tells whether it is being done, was done, or may have been.
+func performed(end ending) bool {
+	switch end {
+	case endStarting, endRunning, endDone, endFailed, endStopped, endUnknown:
+		return true
+	}
+	return false
+}
+
+// output is the beginning of what a tool returned.
+func (v *renderer) output(out string, m room) []slack.RichTextElement {
+	if strings.TrimSpace(out) == "" {
+		return []slack.RichTextElement{paragraph(text("It printed nothing."))}
+	}
+	return append([]slack.RichTextElement{paragraph(bold("Output:"))}, excerpt(v.clean(out), m.output, outputLines)...)
+}
+
+// outcomeText is the outcome for a notification: what it was first.
+func (v *renderer) outcomeText(q request, c *ledger.Call, run *ledger.Run) string {
+	return cutShown(q.summary, 120) + " · " + v.outcome(c, run).plain.String()
 }
 
 // foreign is what becomes of a card that we don't know.
 func (v *renderer) foreign(reason string) rendering {
-	say := slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionTextElement(reason, nil)))
-	return rendering{text: "This request is over.", thing: ledger.Thing{Kind: "card"}, blocks: []slack.Block{say}}
-}
-
-// reviewFile is a request's full text where a modal can't hold it.
-type reviewFile struct {
-	name    string
-	content []byte
-}
-
-// review is the modal that shows a request in full. Where a modal can't hold it
-// there is a file; once that stands in Slack, reviewLinked has the buttons.
-func (v *renderer) review(run *ledger.Run, c *ledger.Call) (slack.ModalViewRequest, *reviewFile) {
-	return slack.ModalViewRequest{Type: slack.VTModal, PrivateMetadata: c.Approval.Approval, CallbackID: "review"}, nil
-}
-
-// reviewLinked is the modal of a request whose full text stands in a file.
-func (v *renderer) reviewLinked(run *ledger.Run, c *ledger.Call, permalink string) slack.ModalViewRequest {
-	view, _ := v.review(run, c)
-	return view
+	p := v.phrase().say("This request can't be decided any more").because(reason).say(".")
+	return rendering{
+		text:   fallback(p.plain.String()),
+		blocks: []slack.Block{richText(paragraph(p.elements...))},
+		thing:  ledger.Thing{Kind: "card"},
+	}
 }

@@ -1,7 +1,103 @@
 package slackui
 
-// Manifest is the Slack app manifest, YAML.
-func Manifest() []byte { return nil }
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
 
-// ManifestURL is the link that creates the app from the manifest.
-func ManifestURL() string { return "" }
+// appName is what the app and its bot are called in Slack.
+const appName = "approvalbot"
+
+// methodScopes are the Web API methods that this package calls, with the bot
+// scopes they need. The manifest asks for these and no more; a method that isn't
+// here isn't called.
+var methodScopes = map[string][]string{
+	"auth.test":                    nil,
+	"apps.connections.open":        nil, // connections:write, of the app-level token
+	"chat.postMessage":             {"chat:write"},
+	"chat.update":                  {"chat:write"},
+	"chat.postEphemeral":           {"chat:write"},
+	"conversations.info":           {"channels:read", "groups:read", "im:read"},
+	"conversations.members":        {"channels:read", "groups:read", "im:read"},
+	"conversations.replies":        {"channels:history", "groups:history", "im:history"},
+	"users.info":                   {"users:read"},
+	"usergroups.users.list":        {"usergroups:read"},
+	"views.open":                   nil,
+	"views.update":                 nil,
+	"files.getUploadURLExternal":   {"files:write"}, // a request that is too long for a modal
+	"files.completeUploadExternal": {"files:write"},
+}
+
+// eventScopes are the events that we subscribe to, with the scope each needs.
+// Messages in channels are read as context, in threads of ours only.
+var eventScopes = map[string]string{
+	"app_mention":      "app_mentions:read",
+	"message.channels": "channels:history",
+	"message.groups":   "groups:history",
+	"message.im":       "im:history",
+}
+
+// Manifest is the Slack app manifest, in YAML: what approvalbot needs and nothing
+// else. The app-level token for Socket Mode is made by hand; Slack has no field
+// for it.
+func Manifest() []byte { return manifest(appName) }
+
+func manifest(name string) []byte {
+	return fmt.Appendf(nil, `_metadata:
+  major_version: 1
+  minor_version: 1
+display_information:
+  name: %[1]s
+  description: Your agent asks in Slack before it acts. No answer means no.
+  background_color: "#1f2937"
+features:
+  app_home:
+    home_tab_enabled: false
+    messages_tab_enabled: true
+    messages_tab_read_only_enabled: false
+  bot_user:
+    display_name: %[1]s
+    always_online: true
+oauth_config:
+  scopes:
+    bot:
+%[2]ssettings:
+  event_subscriptions:
+    bot_events:
+%[3]s  interactivity:
+    is_enabled: true
+  org_deploy_enabled: false
+  socket_mode_enabled: true
+  token_rotation_enabled: false
+`, name, yamlList(6, scopes()), yamlList(6, slices.Sorted(maps.Keys(eventScopes))))
+}
+
+// scopes are all bot scopes that are needed, each once.
+func scopes() []string {
+	needed := map[string]bool{}
+	for _, list := range methodScopes {
+		for _, s := range list {
+			needed[s] = true
+		}
+	}
+	for _, s := range eventScopes {
+		needed[s] = true
+	}
+	return slices.Sorted(maps.Keys(needed))
+}
+
+func yamlList(indent int, items []string) string {
+	var b strings.Builder
+	for _, item := range items {
+		b.WriteString(strings.Repeat(" ", indent) + "- " + item + "\n")
+	}
+	return b.String()
+}
+
+// ManifestURL is the link under which Slack offers to create the app.
+func ManifestURL() string {
+	return "https://api.slack.com/apps?new_app=1&manifest_yaml=" + url.QueryEscape(string(Manifest()))
+}

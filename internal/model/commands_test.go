@@ -1,0 +1,107 @@
+package model
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sh(s string) command    { return command{tool: "shell", text: s} }
+func rd(s string) command    { return command{tool: "read_file", text: s} }
+func ls(s string) command    { return command{tool: "list_files", text: s} }
+func wr(f, c string) command { return command{tool: "write_file", text: f, content: c} }
+
+func TestParseCommands(t *testing.T) {
+	tests := []struct {
+		text string
+		want []command
+	}{
+		{"", nil},
+		{"hello there", nil},
+		{"<@U012AB3CD> run `printf ok > proof.txt`", []command{sh("printf ok > proof.txt")}},
+		{"run `a`, `b` and `c`", []command{sh("a"), sh("b"), sh("c")}},
+		{"`a``b`", []command{sh("a"), sh("b")}},
+		{"run `echo “hi” ’x’`", []command{sh("echo “hi” ’x’")}},
+		{"run `  spaced  out `", []command{sh("  spaced  out ")}},
+		{"```\nset -e\nls\n```", []command{sh("set -e\nls")}},
+		{"```bash\nls\n```", []command{sh("ls")}},
+		{"```echo `date` ```", []command{sh("echo `date` ")}},
+		{"an `unclosed span\nand `x`", []command{sh("x")}},
+		{"``` never closed", nil},
+		{"` `", nil},
+		{"`curl <http://a.b|c>`", []command{sh("curl <http://a.b|c>")}},
+
+		{"read notes.txt", []command{rd("notes.txt")}},
+		{"Please read the file notes.txt.", []command{rd("notes.txt")}},
+		{"<@U1> read <http://README.md|README.md>, then list files", []command{rd("README.md"), ls("")}},
+		{"read “my notes.txt”", []command{rd("my notes.txt")}},
+		{"read `notes.txt`", []command{rd("notes.txt")}},
+		{"read a.txt and b.txt", []command{rd("a.txt"), rd("b.txt")}},
+		{"read a.txt and `date`", []command{rd("a.txt"), sh("date")}},
+		{"did you read notes.txt", nil},
+		{"read", nil},
+		{"read and write", nil},
+
+		{"list", []command{ls("")}},
+		{"list files", []command{ls("")}},
+		{"List the files.", []command{ls("")}},
+		{"list src", []command{ls("src")}},
+		{"list files in src and read a.txt", []command{ls("src"), rd("a.txt")}},
+		{"list files, read a.txt", []command{ls(""), rd("a.txt")}},
+		{"list, read a.txt", []command{ls(""), rd("a.txt")}},
+		{"list files recursively", []command{{tool: "list_files", recursive: true}}},
+		{"list src/ recursively", []command{{tool: "list_files", text: "src/", recursive: true}}},
+		{"list the reasons why we do this", nil},
+		{"list reasons why", nil},
+
+		{"write notes.txt: hello: world & <b>", []command{wr("notes.txt", "hello: world & <b>")}},
+		{"write notes.txt:hello", []command{wr("notes.txt", "hello")}},
+		{"write notes.txt: use `x` and read y", []command{wr("notes.txt", "use `x` and read y")}},
+		{"write notes.txt: `x`", []command{wr("notes.txt", "x")}},
+		{"write <http://NOTES.md|NOTES.md>: see <https://example.com>", []command{wr("NOTES.md", "see https://example.com")}},
+		{"write a.txt:\n```\none\ntwo\n```\nread a.txt", []command{wr("a.txt", "one\ntwo\n"), rd("a.txt")}},
+		{"write a.txt: ```x```", []command{wr("a.txt", "x\n")}},
+		{"write a.txt: 1\nwrite b.txt: 2", []command{wr("a.txt", "1"), wr("b.txt", "2")}},
+		{"run `a` and write b.txt: c", []command{sh("a"), wr("b.txt", "c")}},
+		{"write notes.txt:", nil},
+		{"write me a poem", nil},
+
+		{"- read a.txt\n- `date`\n2. list", []command{rd("a.txt"), sh("date"), ls("")}},
+		{"Hi @bot, can you run `x`? Then read y.txt!", []command{sh("x"), rd("y.txt")}},
+		{"run `a`\r\nread b.txt", []command{sh("a"), rd("b.txt")}},
+	}
+	for _, tt := range tests {
+		got := parseCommands(tt.text)
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(command{})); diff != "" {
+			t.Errorf("parseCommands(%q) (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+// Whatever a person writes: it ends, the arguments are JSON, and every command
+// is made of the message's own words.
+func FuzzParseCommands(f *testing.F) {
+	for _, s := range []string{
+		"run `printf ok > proof.txt`", "read <http://README.md|README.md> and b.txt", "write a: ```x\ny```",
+		"list files in “my dir” recursively", "```", "`` ` ```a` ``", "write `f`:", "<@U1|x> read 'a b'", "list, list; read",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, c := range parseCommands(text) {
+			if !json.Valid([]byte(c.arguments())) {
+				t.Errorf("%q: the arguments %q aren't JSON", text, c.arguments())
+			}
+			if c.tool != "list_files" && c.text == "" {
+				t.Errorf("%q: %+v is about nothing", text, c)
+			}
+			normal := strings.ReplaceAll(text, "\r\n", "\n")
+			if utf8.ValidString(text) && c.tool == "shell" && !strings.Contains(normal, c.text) {
+				t.Errorf("%q: the command %q isn't in the message", text, c.text)
+			}
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Demo stands in for a language model where there is none: it needs no network
+// and no key, and answers the same to the same. It understands a few fixed
+// forms ([demoHelp] lists them), calls the tools for all of them in one round,
+// and sums up how each ended. It acts on the last message of a person and on
+// nothing else; no text that a tool returns can make it act.
+type Demo struct{}
+
+// demoHelp is the answer to what Demo doesn't understand.
+const demoHelp = "I am a demo, not a language model, and understand only this:\n" +
+	"- text in backticks is a shell command: run `date`\n" +
+	"- read FILE\n" +
+	"- list files, or list files in DIRECTORY\n" +
+	"- write FILE: TEXT\n" +
+	"Several in one message are done together."
+
+// demoCalls is the most calls in one round; more than that is not a demo.
+const demoCalls = 20
+
+// Name implements [Model].
+func (Demo) Name() string { return "demo" }
+
+// Generate implements [Model].
+func (Demo) Generate(ctx context.Context, req Request, onDelta func(string)) (Response, error) {
+	if err := ctx.Err(); err != nil {
+		return Response{}, err
+	}
+	r := demoRespond(req)
+	for _, piece := range pieces(r.Text) {
+		if err := ctx.Err(); err != nil {
+			return Response{}, err
+		}
+		emit(onDelta, []string{piece})
+	}
+	return r, nil
+}
+
+func demoRespond(req Request) Response {
+	user := lastUser(req.Messages)
+	if user < 0 {
+		return Response{Text: demoHelp, StopReason: StopEndTurn}
+	}
+	wanted := parseCommands(req.Messages[user].Text)
+	possible, notes := demoPossible(wanted, req.Tools)
+	if run := req.Messages[user+1:]; slices.ContainsFunc(run, func(m Message) bool { return len(m.ToolCalls) > 0 }) {
+		return Response{Text: strings.Join(append(outcomes(run), notes...), "\n"), StopReason: StopEndTurn}
+	}
+	switch {
+	case len(wanted) == 0:
+		return Response{Text: demoHelp, StopReason: StopEndTurn}
+	case len(possible) == 0:
+		return Response{Text: strings.Join(notes, "\n"), StopReason: StopEndTurn}
+	}
+	r := Response{StopReason: StopToolUse}
+	for i, c := range possible {
+		// The position in the conversation makes the id unique in the session.
+		id := fmt.Sprintf("call_%d_%d", len(req.Messages), i+1)
+		r.ToolCalls = append(r.ToolCalls, ToolCall{ID: id, Name: c.tool, Arguments: c.arguments()})
+	}
+	return r
+}
+
+// demoPossible returns the commands that can be carried out, and a sentence for
+// each reason why others can't.
+func demoPossible(wanted []command, tools []ToolSpec) (possible []command, notes []string) {
+	for _, c := range wanted {
+		offered := slices.ContainsFunc(tools, func(t ToolSpec) bool { return t.Name == c.tool })
+		note := ""
+		switch {
+		case !offered && c.tool == "shell":
+			note = "There is no shell here, so I can't run commands. Whoever runs me can offer one with APPROVALBOT_SHELL."
+		case !offered:
+			note = fmt.Sprintf("There is no tool %s here, so I can't do that.", c.tool)
+		case len(possible) == demoCalls:
+			note = fmt.Sprintf("I do at most %d things at once and left out the rest.", demoCalls)
+		default:
+			possible = append(possible, c)
+			continue
+		}
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return possible, notes
+}
+
+// outcomes says in one line each how the calls of this run ended.
+func outcomes(run []Message) []string {
+	var lines []string
+	results := map[string]ToolResult{}
+	for _, m := range run {
+		for _, r := range m.Results {
+			results[r.ToolCallID] = r
+		}
+	}
+	for _, m := range run {
+		for _, c := range m.ToolCalls {
+			r, ok := results[c.ID]
+			if !ok {
+				lines = append(lines, fmt.Sprintf("No result: %s", c.describe()))
+				continue
+			}
+			lines = append(lines, outcome(c, r))
+		}
+	}
+	return lines
+}
+
+// The shape of an error for the model, and the code of one that says that a
+// call was not approved. They are part of what every model is told.
+const (
+	errorPrefix  = "Error ["
+	deniedCode   = "APPROVAL_DENIED"
+	deniedAdvice = " The action was not performed."
+)
+
+func outcome(c ToolCall, r ToolResult) string {
+	if !r.IsError {
+		return fmt.Sprintf("Done: %s\n%s", c.describe(), firstLine(r.Text))
+	}
+	code, message := "", r.Text
+	if rest, ok := strings.CutPrefix(r.Text, errorPrefix); ok {
+		code, message, _ = strings.Cut(rest, "]: ")
+	}
+	if code == deniedCode {
+		// What follows is advice to a model that could take another way.
+		message, _, _ = strings.Cut(message, deniedAdvice)
+		return fmt.Sprintf("Not performed: %s\n%s", c.describe(), firstLine(message))
+	}
+	return fmt.Sprintf("Failed: %s\n%s", c.describe(), firstLine(message))
+}
+
+// describe names a call of ours in a few words.
+func (c ToolCall) describe() string {
+	var args struct{ Command, Path string }
+	if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil {
+		return c.Name
+	}
+	switch c.Name {
+	case "shell":
+		return firstLine(args.Command)
+	case "read_file":
+		return "read " + firstLine(args.Path)
+	case "write_file":
+		return "write " + firstLine(args.Path)
+	case "list_files":
+		return strings.TrimSpace("list files " + firstLine(args.Path))
+	}
+	return c.Name
+}
+
+// firstLine returns the first line that isn't blank, of bearable length, with
+// what was left out marked.
+func firstLine(s string) string {
+	const limit, mark = 200, "…"
+	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	line = strings.TrimRightFunc(line, unicode.IsSpace)
+	if utf8.RuneCountInString(line) > limit {
+		return string([]rune(line)[:limit-1]) + mark
+	}
+	if rest != "" {
+		return line + " " + mark
+	}
+	return line
+}
+
+// pieces cuts a text into a few pieces at spaces, as a stream would bring them.
+func pieces(text string) []string {
+	var out []string
+	words := strings.SplitAfter(text, " ")
+	size := max(len(words)/8, 4)
+	for chunk := range slices.Chunk(words, size) {
+		out = append(out, strings.Join(chunk, ""))
+	}
+	return out
+}

@@ -1,0 +1,219 @@
+// Package policy answers one question: may this tool call run?
+//
+// It is a pure function of the settings and the call. It has no clock, does no
+// I/O, imports nothing of this program, and gives the same decision for the
+// same call every time, which is why a decision can be taken again just before
+// an approved call starts, and why the hash of a policy in the journal says all
+// that there is to say about it.
+//
+// # The three answers
+//
+// [Allow] lets the call run, [Ask] lets people decide, [Deny] ends it. Whatever
+// is none of the three (the zero value, a word from a newer version) denies;
+// callers branch with [Decision.Allowed] and [Decision.NeedsApproval] and treat
+// everything else as no.
+//
+// # How a decision is made
+//
+// The checks stand in a fixed order and the first that has an opinion decides:
+//
+//  1. What can't be judged is denied: a policy that [New] didn't make, a call
+//     without a tool name.
+//  2. The sandbox mode denies what it rules out: under read_only every tool that
+//     isn't known to be read-only.
+//  3. The approval policy decides about the rest: strict asks for every call,
+//     on_request for every call that isn't known to be harmless (read-only, not
+//     destructive, closed-world), never allows what would have asked.
+//
+// A deny stands before the approval policy on purpose: never turns asks into
+// allows, and must not get to see a deny. Rules that an operator writes belong
+// between 2 and 3, for the same reason.
+//
+// # Authority only tightens
+//
+// The operator's [Settings] are the loosest that holds. A request may ask for
+// stricter ones ([Policy.Tighten]); a looser value is a [*WeakerError].
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Type is the answer of a decision.
+type Type string
+
+// The answers. Every other value, "" included, denies.
+const (
+	Allow Type = "allow"
+	Ask   Type = "ask"
+	Deny  Type = "deny"
+)
+
+// Source names what made a decision.
+type Source string
+
+// The sources of a decision.
+const (
+	SourceApprovalPolicy Source = "approvalPolicy" // strict, on_request or never
+	SourceSandboxMode    Source = "sandboxMode"    // the sandbox rules the tool out
+	SourceInvalid        Source = "invalid"        // the policy or the call can't be judged
+)
+
+// Decision is what the policy says about one call. Its zero value denies.
+type Decision struct {
+	Type   Type   `json:"type"`
+	Source Source `json:"source"`
+	// Reason is a sentence for people; it stands on the card and in the audit.
+	Reason string `json:"reason"`
+	// Rule names the setting that decided, as "sandboxMode=read_only"; empty
+	// where no setting did.
+	Rule string `json:"rule,omitempty"`
+}
+
+// Allowed reports whether the call may run without asking anybody.
+func (d Decision) Allowed() bool { return d.Type == Allow }
+
+// NeedsApproval reports whether people decide about the call.
+func (d Decision) NeedsApproval() bool { return d.Type == Ask }
+
+// Denied reports whether the call may not run, which is the case for every
+// decision that is neither an allow nor an ask.
+func (d Decision) Denied() bool { return !d.Allowed() && !d.NeedsApproval() }
+
+// Call is what a policy may know of a tool call.
+//
+// The three hints are what the tool says of itself. A caller that doesn't trust
+// the tool's author passes the hints of an unknown tool: not read-only,
+// destructive, open-world.
+type Call struct {
+	Tool        string
+	Args        json.RawMessage // the canonical arguments
+	ReadOnly    bool            // changes nothing
+	Destructive bool            // may overwrite or delete, not only add
+	OpenWorld   bool            // reaches beyond the workspace
+}
+
+// changes reports whether the call may change something. A tool that calls
+// itself both read-only and destructive contradicts itself and isn't believed.
+func (c Call) changes() bool { return !c.ReadOnly || c.Destructive }
+
+// Policy is a valid pair of settings. It never changes; its zero value and nil
+// deny every call.
+type Policy struct {
+	settings Settings
+}
+
+// New returns the policy for the two settings, or an error that names what
+// would be right.
+func New(approval ApprovalPolicy, sandbox SandboxMode) (*Policy, error) {
+	if _, err := ParseApprovalPolicy(string(approval)); err != nil {
+		return nil, err
+	}
+	if _, err := ParseSandboxMode(string(sandbox)); err != nil {
+		return nil, err
+	}
+	return &Policy{Settings{approval, sandbox}}, nil
+}
+
+// Settings returns what the policy was made of.
+func (p *Policy) Settings() Settings {
+	if p == nil {
+		return Settings{}
+	}
+	return p.settings
+}
+
+// Decide says whether the call may run.
+func (p *Policy) Decide(c Call) Decision {
+	switch {
+	case p == nil || !p.settings.valid():
+		return Decision{Deny, SourceInvalid, "No valid policy is in force, so nothing may run.", ""}
+	case c.Tool == "":
+		return Decision{Deny, SourceInvalid, "The call names no tool, so it can't be judged.", ""}
+	}
+	if p.settings.SandboxMode == ReadOnly && c.changes() {
+		return Decision{
+			Type:   Deny,
+			Source: SourceSandboxMode,
+			Reason: fmt.Sprintf("%s can change things, and the sandbox is read_only.", c.Tool),
+			Rule:   "sandboxMode=read_only",
+		}
+	}
+	return p.settings.ApprovalPolicy.decide(c)
+}
+
+// Hash is the hex SHA-256 of everything the decisions depend on. Two policies
+// with the same hash decide alike.
+func (p *Policy) Hash() string {
+	s := p.Settings()
+	// Two fields of validated words: marshalling them can't fail, and the order
+	// of a struct's fields is fixed.
+	content, err := json.Marshal(struct {
+		Version        int            `json:"version"`
+		ApprovalPolicy ApprovalPolicy `json:"approvalPolicy"`
+		SandboxMode    SandboxMode    `json:"sandboxMode"`
+	}{1, s.ApprovalPolicy, s.SandboxMode})
+	if err != nil {
+		panic("policy: marshalling two strings: " + err.Error())
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Tighten returns a policy at least as strict as p: a setting that the request
+// leaves empty stays as it is, a looser one is a [*WeakerError].
+func (p *Policy) Tighten(request Settings) (*Policy, error) {
+	if p == nil || !p.settings.valid() {
+		return nil, fmt.Errorf("policy: no valid policy is in force that could be tightened")
+	}
+	s, err := p.settings.Tighten(request)
+	if err != nil {
+		return nil, err
+	}
+	return &Policy{s}, nil
+}
+
+// decide is the approval policy's answer for a call that nothing has denied.
+func (a ApprovalPolicy) decide(c Call) Decision {
+	d := Decision{Source: SourceApprovalPolicy, Rule: "approvalPolicy=" + string(a)}
+	risk := risk(c)
+	switch a {
+	case Strict:
+		d.Type = Ask
+		d.Reason = fmt.Sprintf("Every call needs approval (policy strict), %s too.", c.Tool)
+		if risk != "" {
+			d.Reason = fmt.Sprintf("%s %s, and every call needs approval (policy strict).", c.Tool, risk)
+		}
+	case OnRequest:
+		d.Type = Allow
+		d.Reason = fmt.Sprintf("%s only reads inside the workspace, so it needs no approval (policy on_request).", c.Tool)
+		if risk != "" {
+			d.Type = Ask
+			d.Reason = fmt.Sprintf("%s %s, so it needs approval (policy on_request).", c.Tool, risk)
+		}
+	case Never:
+		d.Type = Allow
+		d.Reason = fmt.Sprintf("Nobody is asked about %s (policy never).", c.Tool)
+	default:
+		d.Type = Deny
+		d.Source = SourceInvalid
+		d.Reason = fmt.Sprintf("The approval policy %q is unknown, so nothing may run.", string(a))
+	}
+	return d
+}
+
+// risk says in words what makes a call one to ask about; "" if nothing does.
+func risk(c Call) string {
+	switch {
+	case c.changes() && c.OpenWorld:
+		return "can change things and reach beyond the workspace"
+	case c.changes():
+		return "can change things"
+	case c.OpenWorld:
+		return "reaches beyond the workspace"
+	}
+	return ""
+}

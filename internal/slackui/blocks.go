@@ -1,0 +1,233 @@
+package slackui
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"approvalbot/internal/ledger"
+)
+
+// Slack's limits, and how near we go. All are counted after Slack has escaped
+// &, < and >, because that is how it counts when the message is updated.
+const (
+	maxTextChars    = 3000   // of one text element; documented for text objects, kept everywhere
+	maxMessage      = 12_000 // of all blocks of a message: Slack refuses at about 13,200, undocumented
+	maxView         = 200_000
+	maxViewBlocks   = 100
+	maxFallback     = 300 // of the text that a lock screen shows
+	maxMentions     = 20  // of people in one sentence
+	maxNameChars    = 80
+	maxReasonChars  = 500
+	maxSummaryChars = 200
+)
+
+// weight is how much blocks count against a message's limit: the longest that
+// any JSON encoder writes them, since nobody knows which one Slack measures with.
+func weight(blocks ...slack.Block) int {
+	raw, err := json.Marshal(blocks) // writes & as \u0026: more than Slack's &amp;
+	if err != nil {
+		panic("slackui: encode blocks: " + err.Error())
+	}
+	n := 0
+	for _, r := range string(raw) {
+		switch {
+		case r < utf8.RuneSelf:
+			n++
+		case r <= 0xFFFF:
+			n += len(`\u0000`)
+		default:
+			n += len(`\u0000\u0000`)
+		}
+	}
+	return n
+}
+
+// Elements of rich text. Text goes in as it is to be seen: made visible before.
+
+type element = slack.RichTextSectionElement
+
+func text(s string) element { return slack.NewRichTextSectionTextElement(s, nil) }
+
+func styled(s string, style slack.RichTextSectionTextStyle) element {
+	return slack.NewRichTextSectionTextElement(s, &style)
+}
+
+func bold(s string) element { return styled(s, slack.RichTextSectionTextStyle{Bold: true}) }
+
+func code(s string) element { return styled(s, slack.RichTextSectionTextStyle{Code: true}) }
+
+var (
+	userID  = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
+	groupID = regexp.MustCompile(`^S[A-Z0-9]{1,30}$`)
+	hexText = regexp.MustCompile(`^[0-9a-f]+$`)
+)
+
+// dateFormat shows a moment in the reader's own time zone.
+const dateFormat = "{date_short_pretty} at {time}"
+
+func utc(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
+
+func date(at time.Time) element {
+	fallback := utc(at)
+	return slack.NewRichTextSectionDateElement(at.Unix(), dateFormat, nil, &fallback)
+}
+
+// dateToken is the same in mrkdwn.
+func dateToken(at time.Time) string {
+	return "<!date^" + strconv.FormatInt(at.Unix(), 10) + "^" + dateFormat + "|" + utc(at) + ">"
+}
+
+// paragraph drops what is empty: Slack refuses a text element without text.
+func paragraph(elements ...element) *slack.RichTextSection {
+	return slack.NewRichTextSection(filled(elements)...)
+}
+
+func filled(elements []element) []element {
+	kept := make([]element, 0, len(elements))
+	for _, e := range elements {
+		if t, ok := e.(*slack.RichTextSectionTextElement); ok && t.Text == "" {
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+func quote(elements ...element) *slack.RichTextQuote {
+	return &slack.RichTextQuote{Type: slack.RTEQuote, Elements: filled(elements)}
+}
+
+// preformatted shows text as it is. It may take several text elements, which
+// Slack shows without a seam.
+func preformatted(s string) *slack.RichTextPreformatted {
+	pre := &slack.RichTextPreformatted{Type: slack.RTEPreformatted}
+	for _, piece := range pieces(s, maxTextChars) {
+		pre.Elements = append(pre.Elements, text(piece))
+	}
+	if len(pre.Elements) == 0 {
+		pre.Elements = []element{text("(empty)")}
+	}
+	return pre
+}
+
+// pieces cuts s into parts of at most limit characters, counted escaped.
+func pieces(s string, limit int) []string {
+	var parts []string
+	start, n := 0, 0
+	for i, r := range s {
+		c := escapedLen(r)
+		if n+c > limit {
+			parts = append(parts, s[start:i])
+			start, n = i, 0
+		}
+		n += c
+	}
+	if start < len(s) {
+		parts = append(parts, s[start:])
+	}
+	return parts
+}
+
+func escapedLen(r rune) int {
+	switch r {
+	case '&':
+		return len("&amp;")
+	case '<', '>':
+		return len("&lt;")
+	}
+	return 1
+}
+
+func richText(elements ...slack.RichTextElement) *slack.RichTextBlock {
+	return slack.NewRichTextBlock("", elements...)
+}
+
+// note is a context block: small grey text. It is mrkdwn, so only our own words,
+// ids and dates go into it.
+func note(mrkdwn string) *slack.ContextBlock {
+	t := slack.NewTextBlockObject(slack.MarkdownType, mrkdwn, false, true)
+	return slack.NewContextBlock("", t)
+}
+
+func button(action, value, label string, style slack.Style) *slack.ButtonBlockElement {
+	t := slack.NewTextBlockObject(slack.PlainTextType, label, false, false)
+	b := slack.NewButtonBlockElement(action, value, t)
+	b.Style = style
+	return b
+}
+
+// A phrase is a sentence in the making, for people who see blocks and, word for
+// word, for those who get the fallback.
+type phrase struct {
+	v        *renderer
+	elements []element
+	plain    strings.Builder
+}
+
+func (v *renderer) phrase() *phrase { return &phrase{v: v} }
+
+// say adds words of our own.
+func (p *phrase) say(words string) *phrase {
+	p.elements = append(p.elements, text(words))
+	p.plain.WriteString(words)
+	return p
+}
+
+// tell adds words that others wrote, on one line and shortened.
+func (p *phrase) tell(untrusted string, max int) *phrase { return p.say(p.v.line(untrusted, max)) }
+
+// at adds a moment.
+func (p *phrase) at(t time.Time) *phrase {
+	p.elements = append(p.elements, date(t))
+	p.plain.WriteString(utc(t))
+	return p
+}
+
+// who adds the one who did something, as a mention where Slack knows them.
+func (p *phrase) who(a ledger.Actor) *phrase {
+	switch {
+	case a.Kind == ledger.ActorUser && userID.MatchString(a.ID):
+		p.elements = append(p.elements, slack.NewRichTextSectionUserElement(a.ID, nil))
+		if a.Name != "" {
+			p.plain.WriteString("@" + p.v.line(strings.TrimPrefix(a.Name, "@"), maxNameChars))
+		} else {
+			p.plain.WriteString("a person")
+		}
+		return p
+	case a.Kind == ledger.ActorToken:
+		return p.say("the API token “").tell(a.ID, maxNameChars).say("”")
+	case a.Kind == ledger.ActorUser && a.Name != "":
+		return p.tell(a.Name, maxNameChars)
+	case a.Kind == ledger.ActorModel:
+		return p.say("the agent")
+	}
+	return p.say("approvalbot")
+}
+
+// line is untrusted text on one line: without secrets, visible, shortened.
+func (v *renderer) line(s string, max int) string { return short(v.clean(s), max) }
+
+// clean is untrusted text without secrets, not yet visible. Text is cleaned
+// whole, before it is cut: half a secret isn't recognised.
+func (v *renderer) clean(s string) string {
+	out, _ := v.redactor.Text(s)
+	return out
+}
+
+// fallback is what a notification shows: one line, escaped, and short even then.
+func fallback(sentence string) string {
+	n := 0
+	for i, r := range sentence {
+		n += escapedLen(r)
+		if n >= maxFallback && i+utf8.RuneLen(r) < len(sentence) {
+			return escape(sentence[:i]) + "…"
+		}
+	}
+	return escape(sentence)
+}

@@ -1,0 +1,104 @@
+package tools
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Options say where the built-in tools work and what they may not touch.
+type Options struct {
+	// Workspace is the directory that the tools work in. It has to exist.
+	Workspace string
+	// Protected are files and directories of the program itself, which the file
+	// tools refuse by whatever name they are reached. They need not exist yet.
+	Protected []string
+	// Shell says whether there is a shell tool; "" means off.
+	Shell ShellMode
+	// Path is the PATH of commands. Entries that aren't absolute are left out;
+	// empty means the usual directories of a system.
+	Path string
+	// TempDir is the TMPDIR of commands; empty means the system's.
+	TempDir string
+	// MaxFile is the size in bytes up to which files are read and written; 0
+	// means 4 MiB.
+	MaxFile int64
+	// MaxOutput is how many bytes of a command's output are kept; 0 means
+	// 32 KiB.
+	MaxOutput int
+}
+
+const (
+	defaultPath      = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	defaultMaxFile   = 4 << 20
+	defaultMaxOutput = 32 << 10
+)
+
+// Builtin is the tools that come with the program. Close it when no call is
+// running any more.
+type Builtin struct {
+	w     *workspace
+	tools []Tool
+}
+
+// OpenBuiltin opens the workspace and returns the tools that work in it.
+func OpenBuiltin(o Options) (*Builtin, error) {
+	if o.Shell == ShellConfined {
+		return nil, fmt.Errorf("tools: this version can't confine the shell; the shell can be %s or %s", ShellOff, ShellUnconfined)
+	}
+	if o.Shell == "" {
+		o.Shell = ShellOff
+	}
+	if _, err := ParseShellMode(string(o.Shell)); err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	if o.MaxFile <= 0 {
+		o.MaxFile = defaultMaxFile
+	}
+	w, err := openWorkspace(o.Workspace, o.Protected, o.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &writeFile{w}, &editFile{w}}}
+	if o.Shell == ShellUnconfined {
+		b.tools = append(b.tools, newShell(w.dir, o))
+	}
+	return b, nil
+}
+
+// Tools returns the tools, in the order in which they should be offered.
+func (b *Builtin) Tools() []Tool { return b.tools }
+
+// Dir returns the workspace's real path.
+func (b *Builtin) Dir() string { return b.w.dir }
+
+// Close lets go of the workspace.
+func (b *Builtin) Close() error { return b.w.root.Close() }
+
+func newShell(dir string, o Options) *shell {
+	if o.TempDir == "" {
+		o.TempDir = os.TempDir()
+	}
+	if o.MaxOutput <= 0 {
+		o.MaxOutput = defaultMaxOutput
+	}
+	return &shell{dir: dir, env: cleanEnv(dir, o), maxOutput: o.MaxOutput}
+}
+
+// cleanEnv is the whole environment of a command. It is made from nothing, so
+// that no token of ours can be in it.
+func cleanEnv(dir string, o Options) []string {
+	var entries []string
+	for _, entry := range filepath.SplitList(o.Path) {
+		// A relative entry would let a file in the workspace pose as a program.
+		if filepath.IsAbs(entry) {
+			entries = append(entries, entry)
+		}
+	}
+	path := strings.Join(entries, ":")
+	if path == "" {
+		path = defaultPath
+	}
+	return []string{"PATH=" + path, "HOME=" + dir, "PWD=" + dir, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + o.TempDir}
+}
