@@ -70,12 +70,12 @@ func openLocked(ctx context.Context, dir string, log *slog.Logger, c connect) (*
 	}
 	w := &writer{dir: dir, connect: c, log: log}
 	if err := w.open(ctx); err != nil {
-		return nil, fmt.Errorf("open %s: %w", journalFile(dir), err)
+		return nil, openError(dir, err)
 	}
 	w.news = newNews(w.tail.head())
 	r, err := newReader(ctx, dir, c, w.news)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", journalFile(dir), err), w.drop())
+		return nil, errors.Join(openError(dir, err), w.drop())
 	}
 	l := &Ledger{
 		Reader: r, log: log, queue: make(chan *request),
@@ -120,8 +120,8 @@ func (l *Ledger) collect(first *request) []*request {
 // Close ends the writer after what it is writing, and fails what is queued with [ErrClosed].
 func (l *Ledger) Close() error {
 	l.close.Do(func() {
+		err := l.Reader.Close() // first, so that the writer's connection is the last one, which leaves one tidy file
 		close(l.closing)
-		err := l.Reader.Close() // first, so that the writer's connection is the last and tidies up
 		<-l.ended
 		l.failure = errors.Join(err, l.failure, unlockDir(l.lock))
 		l.log.Info("journal closed", "dir", l.dir, "head", l.news.last().String())

@@ -117,9 +117,6 @@ func (w *writer) readTail(ctx context.Context, c *writeConn) (tail, error) {
 		n = 1
 	}
 	t, err := c.tail(ctx, n)
-	if isDamage(err) {
-		err = &Problem{Kind: BadFile, What: err.Error()}
-	}
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return tail{}, &DamagedError{Dir: w.dir, Problem: *p}
 	}
@@ -351,7 +348,15 @@ func openWriteConn(ctx context.Context, c connect, dir string) (*writeConn, erro
 	return w, nil
 }
 
-func (c *writeConn) close() error { return errors.Join(c.conn.Close(), c.db.Close()) }
+// close ends the statements first: database/sql doesn't keep those of a single connection, and SQLite would hold the
+// connection's locks, and what it had not committed, until the last of them is gone.
+func (c *writeConn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close(), c.db.Close())...)
+}
 
 // exec runs a statement that was prepared when it was first used.
 func (c *writeConn) exec(ctx context.Context, query string, args ...any) error {
