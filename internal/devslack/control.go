@@ -39,6 +39,7 @@ func (s *Server) controlRoutes() map[string]controlFunc {
 	return map[string]controlFunc{
 		"GET /_dev/workspace":  func(*http.Request) (any, error) { return s.Workspace(), nil },
 		"GET /_dev/usergroups": func(*http.Request) (any, error) { return reply{"usergroups": s.Usergroups()}, nil },
+		"GET /_dev/sockets":    func(*http.Request) (any, error) { return reply{"connections": s.Sockets()}, nil },
 		"GET /_dev/messages": func(r *http.Request) (any, error) {
 			messages, err := s.Messages(r.FormValue("channel"), r.FormValue("thread_ts"))
 			return reply{"messages": messages}, err

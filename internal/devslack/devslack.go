@@ -53,7 +53,7 @@ type Server struct {
 	triggers  map[string]*trigger
 	responses map[string]*responseURL
 	choices   map[choiceKey]map[string]any // what people have chosen in messages
-	statuses  map[string]string            // assistant status by channel and thread
+	statuses  map[string]*assistantStatus  // by channel and thread
 	links     links
 	limits    map[string]*bucket
 	faults    []*Fault
@@ -70,7 +70,7 @@ func New(opts Options) (*Server, error) {
 		app: DefaultApp(), timelines: map[string]*timeline{},
 		files: map[string]*File{}, uploads: map[string]*File{},
 		triggers: map[string]*trigger{}, responses: map[string]*responseURL{},
-		choices: map[choiceKey]map[string]any{}, statuses: map[string]string{},
+		choices: map[choiceKey]map[string]any{}, statuses: map[string]*assistantStatus{},
 		limits: map[string]*bucket{}, hosts: map[string]bool{},
 		origin: "http://localhost",
 	}

@@ -47,6 +47,7 @@
 //
 //	GET  /_dev/workspace                 {team, users, channels, app}
 //	GET  /_dev/usergroups                {usergroups}
+//	GET  /_dev/sockets                   {connections}
 //	GET  /_dev/messages?channel=&thread_ts=
 //	POST /_dev/messages                  {user, channel, text, thread_ts?} -> {ok, ts}
 //	POST /_dev/messages/edit             {user, channel, ts, text}

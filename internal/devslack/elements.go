@@ -39,7 +39,7 @@ func elements(blocks json.RawMessage) []element {
 				kind, _ := v["type"].(string)
 				out = append(out, element{blockID: blockID, actionID: id, kind: kind, fields: v, block: block})
 			}
-			for _, key := range []string{"elements", "element", "accessory", "actions", "children", "blocks", "cards", "rows"} {
+			for _, key := range []string{"elements", "element", "accessory", "actions", "child_blocks", "rows", "items", "block", "blocks"} {
 				walk(v[key], block)
 			}
 		}

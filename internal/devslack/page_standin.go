@@ -1,5 +1,0 @@
-package devslack
-
-import "net/http"
-
-func pageHandler() http.Handler { return http.NotFoundHandler() }
