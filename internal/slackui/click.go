@@ -26,14 +26,6 @@ const (
 	triggerLimit = 3 * time.Second
 )
 
-// The action ids of our buttons.
-const (
-	actionApprove = "approve"
-	actionDeny    = "deny"
-	actionReview  = "review"
-	actionStop    = "stop"
-)
-
 // What people are told privately when a click has no effect.
 const (
 	notRecordedClick = "I can't record this, so nothing is approved. The buttons stay; try again."
