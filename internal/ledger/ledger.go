@@ -70,12 +70,12 @@ func openLocked(ctx context.Context, dir string, log *slog.Logger, c connect) (*
 	}
 	w := &writer{dir: dir, connect: c, log: log}
 	if err := w.open(ctx); err != nil {
-		return nil, fmt.Errorf("open %s: %w", journalFile(dir), err)
+		return nil, openError(dir, err)
 	}
 	w.news = newNews(w.tail.head())
 	r, err := newReader(ctx, dir, c, w.news)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", journalFile(dir), err), w.drop())
+		return nil, errors.Join(openError(dir, err), w.drop())
 	}
 	l := &Ledger{
 		Reader: r, log: log, queue: make(chan *request),

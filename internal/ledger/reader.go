@@ -53,7 +53,7 @@ func OpenReader(ctx context.Context, dir string) (*Reader, error) {
 	}
 	r, err := newReader(ctx, dir, sqlite.NewConnector, nil)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", journalFile(dir), err)
+		return nil, openError(dir, err)
 	}
 	return r, nil
 }

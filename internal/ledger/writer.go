@@ -117,9 +117,6 @@ func (w *writer) readTail(ctx context.Context, c *writeConn) (tail, error) {
 		n = 1
 	}
 	t, err := c.tail(ctx, n)
-	if isDamage(err) {
-		err = &Problem{Kind: BadFile, What: err.Error()}
-	}
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return tail{}, &DamagedError{Dir: w.dir, Problem: *p}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,14 +24,6 @@ const (
 
 	// triggerLimit is how long Slack lets us open a modal after a click.
 	triggerLimit = 3 * time.Second
-)
-
-// The action ids of our buttons.
-const (
-	actionApprove = "approve"
-	actionDeny    = "deny"
-	actionReview  = "review"
-	actionStop    = "stop"
 )
 
 // What people are told privately when a click has no effect.
@@ -192,25 +185,19 @@ func (u *UI) past(ctx context.Context, approval string) (*ledger.Run, *ledger.Ap
 	return run, run.Approval(approval), nil
 }
 
-// belongs tells whether a click in a message is on the card of the ask that it names: channel, thread, author, block
-// and message fit. A card whose post hasn't been answered yet has no known message; then the rest has to do.
+// belongs tells whether a click in a message is on the card of the ask that it names. A card whose post hasn't been
+// answered yet has no known message; then the rest has to do.
 func (s subject) belongs(c *click) bool {
+	return s.fits(c) && (len(s.stands) == 0 || slices.Contains(s.stands, c.ts))
+}
+
+// fits tells whether channel, thread, author and block of a click are those of the ask's card.
+func (s subject) fits(c *click) bool {
 	if c.channel != s.place.Channel || !c.byUs || s.alien || !strings.HasPrefix(c.block, s.approval) {
 		return false
 	}
-	// A message that begins a thread has its own ts as the thread's, or none.
-	if c.thread != s.place.Thread && (c.thread != "" || s.place.Thread != c.ts && s.place.Thread != "") {
-		return false
-	}
-	if len(s.stands) == 0 {
-		return true
-	}
-	for _, ts := range s.stands {
-		if ts == c.ts {
-			return true
-		}
-	}
-	return false
+	// Outside of a thread a message has none, or its own ts as the thread's.
+	return c.thread == s.place.Thread || s.place.Thread == "" && c.thread == c.ts
 }
 
 // decide is a click on Approve or Deny.
@@ -287,20 +274,24 @@ func (u *UI) refuse(ctx context.Context, c *click, sentence string) {
 // post whose answer was lost, ends there.
 func (u *UI) misfit(ctx context.Context, c *click, s subject) {
 	u.log.Warn("a click that doesn't fit its message", "user", c.by.ID, "channel", c.channel, "ts", c.ts, "approval", c.value)
-	double := !c.modal() && c.byUs && !s.alien && c.channel == s.place.Channel && strings.HasPrefix(c.block, s.approval)
-	if double {
-		u.disown(ctx, c, doubleCard)
+	if !c.modal() && s.fits(c) {
+		u.refuse(ctx, c, doubleCard)
+		u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(doubleCard))
 		return
 	}
 	u.refuse(ctx, c, misfitClick)
 }
 
-// disown makes a card of ours that we don't know terminal, and says why.
+// disown refuses a click on something that the journal doesn't know. If the message is one of ours that we don't know
+// either, it is made terminal and says why; a forged value alone ends no card.
 func (u *UI) disown(ctx context.Context, c *click, why string) {
-	u.refuse(ctx, c, why)
-	if c.modal() || !c.byUs {
+	forged := c.value == "" || c.action != actionStop && !strings.HasPrefix(c.block, c.value)
+	if c.modal() || !c.byUs || forged || u.outbox.knows(c.channel, c.ts) {
+		u.log.Warn("a click about something unknown", "user", c.by.ID, "channel", c.channel, "ts", c.ts, "value", c.value)
+		u.refuse(ctx, c, misfitClick)
 		return
 	}
+	u.refuse(ctx, c, why)
 	u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(why))
 }
 

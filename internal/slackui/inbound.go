@@ -42,8 +42,8 @@ type eventDelivery struct {
 	receipt *receipt
 }
 
-// A note is a message of a person, before it is decided what it does.
-type note struct {
+// A remark is a message of a person, before it is decided what it does.
+type remark struct {
 	team, user  string // whose
 	channel     string
 	ts, thread  string // thread is empty outside of threads
@@ -56,7 +56,7 @@ type note struct {
 
 // event takes in an event, in the socket's goroutine.
 func (u *UI) event(ctx context.Context, d eventDelivery) {
-	n, ok := u.note(d)
+	n, ok := u.remark(d)
 	if !ok {
 		d.receipt.ack()
 		return
@@ -67,42 +67,42 @@ func (u *UI) event(ctx context.Context, d eventDelivery) {
 	}
 }
 
-// note reads an event as a message of a person; false if it isn't one, or not one for us.
-func (u *UI) note(d eventDelivery) (note, bool) {
+// remark reads an event as a message of a person; false if it isn't one, or not one for us.
+func (u *UI) remark(d eventDelivery) (remark, bool) {
 	if app := u.client.appID(); d.event.APIAppID != app || app == "" {
 		u.log.Warn("an event for another app", "app", d.event.APIAppID)
-		return note{}, false
+		return remark{}, false
 	}
-	n := note{team: d.event.TeamID, attempt: d.attempt, receipt: d.receipt}
+	n := remark{team: d.event.TeamID, attempt: d.attempt, receipt: d.receipt}
 	switch e := d.event.InnerEvent.Data.(type) {
 	case *slackevents.AppMentionEvent:
 		if e.BotID != "" || e.Edited != nil {
-			return note{}, false
+			return remark{}, false
 		}
 		n.user, n.channel, n.ts, n.thread, n.text = e.User, e.Channel, e.TimeStamp, e.ThreadTimeStamp, e.Text
 		n.from(e.UserTeam, e.SourceTeam)
 		n.mentionsBot = true
 	case *slackevents.MessageEvent:
 		if e.BotID != "" || e.SubType != "" || (e.Message != nil && e.Message.Edited != nil) {
-			return note{}, false
+			return remark{}, false
 		}
 		n.user, n.channel, n.ts, n.thread, n.text = e.User, e.Channel, e.TimeStamp, e.ThreadTimeStamp, e.Text
 		n.from(e.UserTeam, e.SourceTeam)
 		n.direct = e.ChannelType == slackevents.ChannelTypeIM
 		n.mentionsBot = mentions(e.Text, u.client.BotUser)
 	default:
-		return note{}, false
+		return remark{}, false
 	}
 	n.direct = n.direct || strings.HasPrefix(n.channel, "D")
 	if n.user == "" || n.user == u.client.BotUser || n.channel == "" || n.ts == "" {
-		return note{}, false
+		return remark{}, false
 	}
 	inThread := n.thread != "" && n.thread != n.ts
 	return n, n.direct || n.mentionsBot || inThread
 }
 
 // from names the author's own workspace, where the message says that it is another one.
-func (n *note) from(teams ...string) {
+func (n *remark) from(teams ...string) {
 	for _, t := range teams {
 		if t != "" {
 			n.team = t
@@ -115,8 +115,8 @@ func mentions(text, user string) bool {
 	return strings.Contains(text, "<@"+user+">") || strings.Contains(text, "<@"+user+"|")
 }
 
-// root is the first message of the note's thread: its own, if it is in none.
-func (n note) root() string {
+// root is the first message of the remark's thread: its own, if it is in none.
+func (n remark) root() string {
 	if n.thread != "" {
 		return n.thread
 	}
@@ -124,7 +124,7 @@ func (n note) root() string {
 }
 
 // session names the conversation: a thread, or all of a direct message.
-func (n note) session(team string) string {
+func (n remark) session(team string) string {
 	s := "slack/" + team + "/" + n.channel
 	if !n.direct {
 		s += "/" + n.root()
@@ -133,7 +133,7 @@ func (n note) session(team string) string {
 }
 
 // receive decides what a message does, records it, and acknowledges it then.
-func (u *UI) receive(ctx context.Context, n note) {
+func (u *UI) receive(ctx context.Context, n remark) {
 	ctx, cancel := context.WithTimeout(ctx, receiveLimit)
 	defer cancel()
 	session := n.session(u.client.Team)
@@ -162,7 +162,7 @@ func (u *UI) receive(ctx context.Context, n note) {
 }
 
 // received acknowledges a message that was recorded, now or before, and tells its author what it didn't start.
-func (u *UI) received(ctx context.Context, n note, m *ledger.MessageReceived, why string, err error) {
+func (u *UI) received(ctx context.Context, n remark, m *ledger.MessageReceived, why string, err error) {
 	place := ledger.Place{Channel: n.channel, Thread: n.thread}
 	if _, before := errors.AsType[*ledger.ConflictError](err); before {
 		n.receipt.ack()
@@ -183,7 +183,7 @@ func (u *UI) received(ctx context.Context, n note, m *ledger.MessageReceived, wh
 }
 
 // consider says what a message does, and what its author is told if it starts nothing. Nil: nothing at all.
-func (u *UI) consider(ctx context.Context, n note) (*ledger.MessageReceived, string) {
+func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, string) {
 	m := &ledger.MessageReceived{
 		Origin:      ledger.Origin{Kind: "slack", Team: u.client.Team, Channel: n.channel, TS: n.ts},
 		Place:       ledger.Place{Team: u.client.Team, Channel: n.channel, Thread: n.root()},
@@ -210,7 +210,7 @@ func (u *UI) consider(ctx context.Context, n note) (*ledger.MessageReceived, str
 }
 
 // mayStart is empty if the author may start runs there, and else says why not.
-func (u *UI) mayStart(ctx context.Context, n note) string {
+func (u *UI) mayStart(ctx context.Context, n remark) string {
 	if !n.direct && len(u.channels) > 0 && !slices.Contains(u.channels, n.channel) {
 		return elsewhereSentence
 	}
@@ -225,17 +225,17 @@ func (u *UI) mayStart(ctx context.Context, n note) string {
 	return "I can't find out whether you may start runs, so I don't. Please try again in a moment."
 }
 
-// escape makes text inert in mrkdwn's eyes, as far as that has an escape.
-func escape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
-}
-
 // text gives a message as its author meant it: mentions by name, links by their label and address, and Slack's three
 // escapes undone, once. Our own mention is how we are called, not what was said.
 func (u *UI) text(ctx context.Context, raw string) string {
 	ctx, cancel := context.WithTimeout(ctx, namesLimit)
 	defer cancel()
-	names := namer{ui: u, left: namesMost}
+	return u.words(ctx, raw, namesMost)
+}
+
+// words does it with so many names asked for at most.
+func (u *UI) words(ctx context.Context, raw string, most int) string {
+	names := namer{ui: u, left: most}
 	var out strings.Builder
 	for raw != "" {
 		open := strings.IndexByte(raw, '<')
@@ -275,7 +275,7 @@ func (n *namer) token(ctx context.Context, token string) string {
 	case strings.HasPrefix(body, "#"):
 		return n.channel(ctx, body[1:], label)
 	case strings.HasPrefix(body, "!"):
-		return special(body[1:], label)
+		return specialMention(body[1:], label)
 	}
 	target := unescape(body)
 	if label == "" || label == target || label == strings.TrimPrefix(target, "mailto:") {
@@ -313,8 +313,8 @@ func (n *namer) channel(ctx context.Context, id, label string) string {
 	return "#" + label
 }
 
-// special says <!here>, <!subteam^S…|@name>, <!date^…|fallback> and the like.
-func special(body, label string) string {
+// specialMention says <!here>, <!subteam^S…|@name>, <!date^…|fallback> and the like.
+func specialMention(body, label string) string {
 	name, _, _ := strings.Cut(body, "^")
 	switch {
 	case label != "":

@@ -153,7 +153,7 @@ func (s *socket) unknown(e socketmode.Event) {
 // hello notes that the connection stands.
 func (s *socket) hello(r *socketmode.Request) {
 	s.mu.Lock()
-	s.live, s.reason = true, ""
+	s.live = true
 	s.mu.Unlock()
 	select {
 	case <-s.first:
@@ -279,18 +279,22 @@ func (s *socket) writeAcks(ctx context.Context) {
 	}
 }
 
-// frame sees every frame as it came, and keeps the reason of a disconnect.
+// frame sees every frame as it came, and keeps the reason of a disconnect until the next hello. The events of slack-go
+// come a moment later, so they can't be used to forget it.
 func (s *socket) frame(raw string) {
-	if !strings.Contains(raw, `"disconnect"`) {
+	if !strings.Contains(raw, `"disconnect"`) && !strings.Contains(raw, `"hello"`) {
 		return
 	}
 	var f struct{ Type, Reason string }
-	if err := json.Unmarshal([]byte(raw), &f); err != nil || f.Type != "disconnect" {
+	if err := json.Unmarshal([]byte(raw), &f); err != nil || (f.Type != "disconnect" && f.Type != "hello") {
 		return
 	}
 	s.mu.Lock()
-	s.reason = f.Reason
+	s.reason = f.Reason // a hello has none
 	s.mu.Unlock()
+	if f.Type == "hello" {
+		return
+	}
 	if f.Reason == "link_disabled" {
 		s.client.gate.switchedOff()
 	}

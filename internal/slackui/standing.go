@@ -35,6 +35,13 @@ func (o *outbox) subject(approval, channel, ts string) (subject, bool) {
 	return s, true
 }
 
+// knows tells whether a thing of ours is known to stand in a message.
+func (o *outbox) knows(channel, ts string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.book.at(channel, ts) != nil
+}
+
 // adopt takes a message for an ask's card, because a click came from it before the answer to the post did.
 func (o *outbox) adopt(approval, channel, ts string) {
 	o.mu.Lock()

@@ -118,7 +118,9 @@ func (w *world) start() {
 
 // stop ends the process as a signal would: the agent first, then the last updates, then the journal.
 func (w *world) stop() error {
-	w.agent.end(&approvals.AbortError{Reason: "approvalbot was stopped"})
+	if w.agent != nil {
+		w.agent.end(&approvals.AbortError{Reason: "approvalbot was stopped"})
+	}
 	return w.halt()
 }
 
