@@ -146,6 +146,7 @@ type spoilt struct {
 	lose     bool          // appends take place, and an error is reported
 	fail     bool          // appends don't take place
 	unread   bool          // nothing can be looked up
+	looking  func()        // is called before something is looked up
 	appended int
 }
 
@@ -178,8 +179,11 @@ func (s *spoilt) Append(ctx context.Context, events ...ledger.Event) ([]ledger.E
 
 func (s *spoilt) Claimed(ctx context.Context, c ledger.Claim) (ledger.Event, bool, error) {
 	s.mu.Lock()
-	unread := s.unread
+	unread, looking := s.unread, s.looking
 	s.mu.Unlock()
+	if looking != nil {
+		looking()
+	}
 	if unread {
 		return ledger.Event{}, false, errDisk
 	}

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"approvalbot/internal/ledger"
@@ -32,6 +34,7 @@ type modelAsk struct {
 type machine struct {
 	*world
 	t      *rapid.T
+	ledger *ledger.Ledger
 	asks   []*modelAsk
 	failed bool // the journal can't be written
 }
@@ -46,7 +49,7 @@ func TestModel(t *testing.T) {
 			}
 			defer l.Close()
 			s := Settings{Approvers: list(t, "UBOB", "UCAROL", "UDAVE"), Team: team}
-			m := &machine{t: rt, world: &world{TB: t, book: newBook(), journal: &spoilt{Journal: l}, settings: s}}
+			m := &machine{t: rt, ledger: l, world: &world{TB: t, book: newBook(), journal: &spoilt{Journal: l}, settings: s}}
 			m.restart()
 			defer m.stopAll() // also if a check fails: no waiter is left behind
 			time.Sleep(time.Second)
@@ -85,6 +88,11 @@ func (m *machine) doOpen(t *rapid.T) {
 	n := rapid.IntRange(1, 3).Draw(t, "quorum")
 	q := request("run", fmt.Sprint(len(m.asks)))
 	q.Quorum, q.Surfaces = n, []string{"slack", "http"}
+	sampled := ledger.Event{Run: "run", Actor: ledger.Actor{Kind: ledger.ActorModel, ID: "m"}, Body: &ledger.ModelCompleted{
+		Round: len(m.asks), ToolCalls: []ledger.ToolCall{{ID: q.Call, Name: "shell", Arguments: q.Arguments}}, RequestHash: "00"}}
+	if _, err := m.ledger.Append(m.ctx(), sampled); err != nil {
+		t.Fatal(err)
+	}
 	p, err := m.Open(m.ctx(), q)
 	if m.failed {
 		if !errors.Is(err, ledger.ErrNotRecorded) {
@@ -264,7 +272,14 @@ func (m *machine) check(t *rapid.T) {
 	if !slices.Equal(open, listed) {
 		t.Fatalf("open are %v, listed %v", open, listed)
 	}
+	run, _, err := m.ledger.LoadRun(m.ctx(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range m.Pending("") {
+		if diff := cmp.Diff(run.Approval(s.ID), &s.Ask, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal("the journal read again (-) is not what is in memory (+):", diff)
+		}
 		i := slices.IndexFunc(m.asks, func(a *modelAsk) bool { return a.p.ID() == s.ID })
 		votes := map[string]bool{}
 		for _, v := range s.Ask.Votes {
