@@ -52,11 +52,12 @@ func inWorld(t *testing.T, change func(*Settings), body func(w *world)) {
 		if change != nil {
 			change(&w.settings)
 		}
+		defer w.close()
 		w.start()
+		defer func() { w.stop() }() // also of a test that gave up; once more does nothing
 		body(w)
 		w.stop()
 		w.check()
-		w.close()
 	})
 }
 
@@ -105,7 +106,11 @@ func (w *world) start() {
 // stop is SIGTERM.
 func (w *world) stop() {
 	w.t.Helper()
+	if w.end == nil {
+		return
+	}
 	w.end()
+	w.end = nil
 	if err := <-w.ended; err != nil {
 		w.t.Errorf("the bot ended with %v", err)
 	}
@@ -116,6 +121,7 @@ func (w *world) crash() {
 	w.t.Helper()
 	release := ledgertest.Lock(w.t, w.settings.journalDir())
 	w.end()
+	w.end = nil
 	<-w.ended
 	release()
 }

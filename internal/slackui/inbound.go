@@ -187,7 +187,7 @@ func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, s
 	m := &ledger.MessageReceived{
 		Origin:      ledger.Origin{Kind: "slack", Team: u.client.Team, Channel: n.channel, TS: n.ts},
 		Place:       ledger.Place{Team: u.client.Team, Channel: n.channel, Thread: n.root()},
-		Disposition: ledger.Starts, Direct: n.direct,
+		Disposition: ledger.Starts, Direct: n.direct, Mode: ledger.ModeInteractive,
 	}
 	asks := n.direct || n.mentionsBot
 	if why := u.mayStart(ctx, n); why != "" {
