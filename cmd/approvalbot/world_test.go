@@ -174,17 +174,20 @@ type shown struct {
 
 var tokens = regexp.MustCompile(`"(text|title|name|url|user_id|details)":\s*"((?:[^"\\]|\\.)*)"`)
 
-func read(m devslack.Message) shown {
-	s := shown{ts: m.TS, user: m.User, to: m.EphemeralTo, buttons: map[string]string{}}
-	var all strings.Builder
-	all.WriteString(m.Text + "\n")
-	for _, t := range tokens.FindAllStringSubmatch(string(m.Blocks), -1) {
+// texts are the strings in blocks that people can see, in order.
+func texts(blocks []byte) (all []string) {
+	for _, t := range tokens.FindAllStringSubmatch(string(blocks), -1) {
 		var text string
 		if json.Unmarshal([]byte(`"`+t[2]+`"`), &text) == nil {
-			all.WriteString(text + "\n")
+			all = append(all, text)
 		}
 	}
-	s.text = all.String()
+	return all
+}
+
+func read(m devslack.Message) shown {
+	s := shown{ts: m.TS, user: m.User, to: m.EphemeralTo, buttons: map[string]string{}}
+	s.text = strings.Join(append([]string{m.Text}, texts(m.Blocks)...), "\n")
 	var find func(v any)
 	find = func(v any) {
 		switch v := v.(type) {
