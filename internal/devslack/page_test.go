@@ -6,6 +6,7 @@ import (
 	"errors"
 	goflag "flag"
 	"fmt"
+	"html"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/slack-go/slack"
@@ -320,14 +322,22 @@ func (s *stage) shot(name string) {
 	if *shots == "" {
 		return
 	}
-	picture, err := chromedp.Run(s.tab, chromedp.CaptureScreenshot())
-	if err != nil {
-		s.t.Logf("no screenshot: %v", err)
-		return
-	}
-	path := filepath.Join(*shots, strings.ReplaceAll(s.view.name+"-"+name, "/", "-")+".png")
-	if err := os.WriteFile(path, picture, 0o600); err != nil {
-		s.t.Error(err)
+	for _, scheme := range []string{"dark", "light"} {
+		_, err := chromedp.Call(s.tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		if err != nil {
+			s.t.Logf("no %s scheme: %v", scheme, err)
+			return
+		}
+		picture, err := chromedp.Run(s.tab, chromedp.CaptureScreenshot())
+		if err != nil {
+			s.t.Logf("no screenshot: %v", err)
+			return
+		}
+		path := filepath.Join(*shots, s.view.name+"-"+name+"-"+scheme+".png")
+		if err := os.WriteFile(path, picture, 0o600); err != nil {
+			s.t.Error(err)
+		}
 	}
 }
 
@@ -391,6 +401,7 @@ func (s *stage) ask(channel, ts, text string) error {
 	if _, after, ok := strings.Cut(text, "`"); ok {
 		command, _, _ = strings.Cut(after, "`")
 	}
+	command = html.UnescapeString(command)
 	if _, _, err := s.api.PostMessage(channel, slack.MsgOptionText("Working", false), slack.MsgOptionBlocks(progress(slack.TaskCardStatusInProgress)), slack.MsgOptionTS(ts)); err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 // Everything on it is read from the control plane; events only say what to read
 // again. So the page can lag, but what it shows is what the server holds, and a
 // reconnect is a fresh reading.
-import { h, icon, iconButton, replace, announce, append } from "./dom.js";
+import { h, icon, iconButton, replace, redraw, announce, append } from "./dom.js";
 import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
 import { isolated } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
@@ -245,11 +245,15 @@ function drawTitle() {
 }
 
 function drawWho() {
+  redraw(part.who, [state.me, players()], whoSwitch);
+}
+
+function whoSwitch() {
+  const focused = document.activeElement?.classList.contains("who-select");
   const select = h("select", { class: "who-select", "aria-label": "You are", dataset: { testid: "user-switch" }, on: { change: (event) => become(event.target.value) } },
     players().map((one) => h("option", { value: one.id, selected: one.id === state.me }, one.name + (kindWord(one) ? ` (${kindWord(one)})` : ""))));
-  const focused = document.activeElement?.classList.contains("who-select");
-  replace(part.who, h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron")));
-  if (focused) select.focus();
+  if (focused) queueMicrotask(() => select.focus());
+  return [h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron"))];
 }
 
 function drawBanner() {
@@ -259,6 +263,10 @@ function drawBanner() {
 }
 
 function drawSidebar() {
+  redraw(part.sidebar, [state.me, state.channel, myChannels(), [...state.unread], state.workspace.users], sidebar);
+}
+
+function sidebar() {
   const mine = myChannels();
   const row = (one) => {
     const unread = state.unread.get(one.id);
@@ -269,28 +277,33 @@ function drawSidebar() {
   };
   const section = (title, rows) => rows.length > 0 && h("section", {}, h("h2", {}, title), h("ul", {}, rows.map(row)));
   const focused = document.activeElement?.dataset?.channelId;
-  replace(part.sidebar,
+  if (focused) queueMicrotask(() => part.sidebar.querySelector(`[data-channel-id="${CSS.escape(focused)}"]`)?.focus());
+  return [
     section("Channels", mine.filter((one) => one.kind !== "im")),
     section("Direct messages", mine.filter((one) => one.kind === "im")),
-    h("p", { class: "about", dataset: { testid: "about" } }, h("b", {}, "A local Slack for development."), " It is no security boundary: whoever opens this page can be anyone in it."));
-  if (focused) part.sidebar.querySelector(`[data-channel-id="${CSS.escape(focused)}"]`)?.focus();
+    h("p", { class: "about", dataset: { testid: "about" } }, h("b", {}, "A local Slack for development."), " It is no security boundary: whoever opens this page can be anyone in it."),
+  ];
 }
 
 function drawHead() {
   const here = channel(state.channel);
-  if (!here) { replace(part.head, h("h1", {}, "No channel")); return; }
+  part.tabs.hidden = !isAppDM(here);
+  redraw(part.head, [state.me, here, state.workspace.users], () => (here ? channelHead(here) : h("h1", {}, "No channel")));
+  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
+  redraw(part.tabs, state.tab, () => [tab("home", "Home"), tab("messages", "Messages"), tab("about", "About")]);
+}
+
+function channelHead(here) {
   const count = here.members?.length;
-  replace(part.head,
+  return [
     iconButton("back", "Back to channels", { class: "icon-button phone-only", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } }),
     here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(here.kind === "private" ? "lock" : "hash"),
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
     h("span", { class: "spacer" }),
     here.kind !== "im" && count && h("span", { class: "members", title: here.members.map((id) => user(id)?.name ?? id).join(", ") },
-      h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members")));
-  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
-  part.tabs.hidden = !isAppDM(here);
-  replace(part.tabs, tab("home", "Home"), tab("messages", "Messages"), tab("about", "About"));
+      h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members")),
+  ];
 }
 
 function drawComposers() {
@@ -356,10 +369,10 @@ function drawThread() {
   root.classList.toggle("with-thread", open);
   if (!open) return;
   const here = channel(state.channel);
-  replace(part.threadHead,
+  redraw(part.threadHead, [state.me, here], () => [
     iconButton("back", "Back", { class: "icon-button phone-only", dataset: { testid: "thread-back" }, on: { click: () => go({}) } }),
     h("h1", {}, "Thread"), h("span", { class: "muted" }, here?.kind === "im" ? isolated(channelName(here)) : ["# ", isolated(channelName(here))]),
-    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } }));
+    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } })]);
   const messages = visible(state.replies.get(state.thread) ?? []);
   const count = messages.filter((message) => message.ts !== state.thread && !message.ephemeral_to).length;
   if (part.dividerCount !== `${state.thread} ${count}`) { part.dividerCount = `${state.thread} ${count}`; part.divider = threadDivider(count); }

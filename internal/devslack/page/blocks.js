@@ -80,7 +80,7 @@ function container(b, scene) {
   ];
   const children = h("div", { class: "container-body" }, renderBlocks(b.child_blocks, scene));
   if (!b.is_collapsible) return [h("div", { class: ["container-head", b.has_header_divider && "with-divider"] }, head), children];
-  return h("details", { open: !b.default_collapsed }, h("summary", { class: "container-head" }, head), children);
+  return h("details", { open: !b.default_collapsed }, h("summary", { class: "container-head" }, icon("chevron", "turning"), head), children);
 }
 
 const taskStates = {

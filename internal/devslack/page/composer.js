@@ -60,16 +60,28 @@ export function makeComposer(place) {
     const sentence = await place.onSend(text);
     if (!sentence) return;
     // What could not be sent is not lost, unless something new was typed.
-    if (!box.value) { box.value = text; fit(); }
+    if (!box.value.trim()) { box.value = text; fit(); }
     error.replaceChildren(icon("warning"), sentence);
     error.hidden = false;
     announce(sentence);
   };
   const suggestions = suggest(box, list, place, fit);
   box.addEventListener("input", () => { fit(); suggestions.update(); });
+  // Enter sends. Some on-screen keyboards report no key but only the line break
+  // that they are about to insert, so that counts, too.
+  let newLine = false;
+  let handled = false;
   box.addEventListener("keydown", (event) => {
-    if (event.isComposing || suggestions.key(event)) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey) { event.preventDefault(); submit(); }
+    newLine = event.shiftKey || event.ctrlKey || event.altKey;
+    handled = event.key === "Enter" && !newLine;
+    if (event.isComposing) return;
+    if (suggestions.key(event)) return;
+    if (handled) { event.preventDefault(); submit(); }
+  });
+  box.addEventListener("beforeinput", (event) => {
+    if (event.inputType !== "insertLineBreak" || newLine || event.isComposing) return;
+    event.preventDefault();
+    if (!handled) submit();
   });
   box.addEventListener("blur", () => setTimeout(() => suggestions.close(), 150));
   send.addEventListener("click", () => { submit(); box.focus(); });

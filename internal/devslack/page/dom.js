@@ -56,6 +56,17 @@ const paths = {
   warning: "M10 3.5 17.5 16.500h-15zM10 8v4M10 14.200v.1",
 };
 
+// redraw replaces the children of an element, but only when what they are made
+// of has changed: an element that is replaced between the press and the release
+// of a mouse button never gets its click.
+const drawn = new WeakMap();
+export function redraw(parent, made, build) {
+  const signature = JSON.stringify(made);
+  if (drawn.get(parent) === signature) return;
+  drawn.set(parent, signature);
+  replace(parent, build());
+}
+
 export function icon(name, extra = "") {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "0 0 20 20");

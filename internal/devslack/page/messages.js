@@ -5,18 +5,19 @@ import { state, user, app, kindWord } from "./state.js";
 import { isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
 import { renderBlocks } from "./blocks.js";
 
-// hue gives somebody a colour that stays: one of eight, by id.
-export function hue(id) {
+// hue gives somebody a colour that stays: one of eight, by name.
+function hue(name) {
   let sum = 0;
-  for (const letter of String(id)) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
-  return sum % 8;
+  for (const letter of String(name)) sum = (sum * 25 + letter.codePointAt(0)) >>> 0;
+  return (sum >>> 3) % 8;
 }
 
 export function avatar(one, size = "") {
   const name = one?.name ?? "?";
   const isBot = one?.kind === "bot";
   const initial = [...name][0]?.toUpperCase() ?? "?";
-  return h("span", { class: ["avatar", size, `hue-${hue(one?.id ?? name)}`, isBot && "avatar-app"], "aria-hidden": "true" }, one?.id === app().bot_user_id ? icon("check") : initial);
+  const ours = one?.id === app().bot_user_id;
+  return h("span", { class: ["avatar", size, ours ? "avatar-ours" : `hue-${hue(name)}`, isBot && "avatar-app"], "aria-hidden": "true" }, ours ? icon("check") : initial);
 }
 
 // authorOf finds who wrote a message; bots that name themselves keep that name.
@@ -86,7 +87,7 @@ function messageNode(message, place) {
     "aria-label": `${author.name}: ${excerpt(message.text, 120)}`,
     dataset: { testid: "message", ts: message.ts, user: message.user, ephemeral: ephemeral ? "true" : undefined, threadTs: message.thread_ts },
   },
-  h("div", { class: "gutter" }, place.compact ? messageTime(message.ts) : avatar(author)),
+  h("div", { class: "gutter" }, place.compact ? messageTime(message.ts, true) : avatar(author)),
   h("div", { class: "message-main" },
     ephemeral && h("div", { class: "only-you" }, icon("lock"), "Only visible to you"),
     head,

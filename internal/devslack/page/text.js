@@ -48,7 +48,11 @@ export function mrkdwn(text, verbatim = false) {
   const parts = String(text ?? "").split(/```\n?([\s\S]*?)\n?```/g);
   parts.forEach((part, index) => {
     if (index % 2) nodes.push(h("pre", { class: "code" }, unescape(part)));
-    else nodes.push(...lines(part, verbatim));
+    else {
+      // A code block stands on lines of its own; those breaks are not shown twice.
+      const inner = part.replace(index > 0 ? /^\n/ : /^(?!)/, "").replace(index < parts.length - 1 ? /\n$/ : /(?!)$/, "");
+      if (inner) nodes.push(...lines(inner, verbatim));
+    }
   });
   return h("span", { class: "mrkdwn" }, nodes);
 }
@@ -192,9 +196,10 @@ export function dateNode(timestamp, format, link, fallback) {
 }
 
 // messageTime is how a message's time stands beside its author's name.
-export function messageTime(ts) {
+export function messageTime(ts, short = false) {
   const date = new Date(Number.parseFloat(ts) * 1000);
-  return h("time", { class: "time", datetime: date.toISOString(), title: date.toLocaleString() }, date.toLocaleTimeString(undefined, clock));
+  const text = date.toLocaleTimeString(undefined, clock);
+  return h("time", { class: "time", datetime: date.toISOString(), title: date.toLocaleString() }, short ? text.replace(/\s*[AP]M$/i, "") : text);
 }
 
 // dayOf names the day of a message for the line between days.
