@@ -211,19 +211,21 @@ func TestAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		begun, goOn := make(chan bool), make(chan bool)
-		var full sync.Once
+		transactions := 0 // counted by the writer's goroutine
 		f := &faults{}
-		f.before = func(c driver.Conn, query string) (err error) {
+		f.before = func(c driver.Conn, query string) error {
 			if query != `BEGIN IMMEDIATE` {
 				return nil
 			}
-			select {
-			case begun <- true:
+			transactions++
+			switch transactions {
+			case 1:
+				begun <- true
 				<-goOn
-			default:
-				full.Do(func() { err = execDirect(c, `PRAGMA max_page_count = 20`) })
+			case 2:
+				return execDirect(c, `PRAGMA max_page_count = 20`)
 			}
-			return err
+			return nil
 		}
 		l := openFaulty(t, dir, f)
 		var wg sync.WaitGroup

@@ -294,7 +294,11 @@ type storedClaim struct {
 // claims reads claims into memory.
 func (r *Reader) claims(ctx context.Context, query string, args ...any) (claims []storedClaim, err error) {
 	err = r.reading(ctx, func(ctx context.Context) error {
-		rows, err := r.db.QueryContext(ctx, query, args...)
+		stmt, err := r.stmt(ctx, query)
+		if err != nil {
+			return err
+		}
+		rows, err := stmt.QueryContext(ctx, args...)
 		if err != nil {
 			return err
 		}
