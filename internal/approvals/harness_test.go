@@ -196,6 +196,7 @@ type world struct {
 	*Registry
 	book     *book
 	journal  *spoilt
+	dir      string // the journal's
 	settings Settings
 }
 
@@ -205,7 +206,8 @@ func newWorld(t testing.TB, change ...func(*Settings)) *world {
 	for _, c := range change {
 		c(&s)
 	}
-	w := &world{TB: t, book: newBook(), journal: &spoilt{Journal: openJournal(t, t.TempDir())}, settings: s}
+	w := &world{TB: t, book: newBook(), dir: t.TempDir(), settings: s}
+	w.journal = &spoilt{Journal: openJournal(t, w.dir)}
 	w.restart()
 	return w
 }
@@ -309,19 +311,26 @@ func wantRefused(t testing.TB, err error) *RefusedError {
 	return e
 }
 
-// openJournal opens a real journal, which is closed when the test ends.
+// openJournal opens a real journal, which is verified and closed when the test ends.
 func openJournal(t testing.TB, dir string) Journal {
 	t.Helper()
 	l, err := ledger.Open(context.Background(), dir, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeJournal(t, l) })
 	return l
+}
+
+func closeJournal(t testing.TB, l *ledger.Ledger) {
+	t.Helper()
+	report, err := l.Verify(context.Background(), ledger.VerifyOptions{})
+	if err != nil || report.Problem != nil {
+		t.Errorf("the journal: %v, %v", report.Problem, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // stoppable is a context as a run has it, and what stops the run.

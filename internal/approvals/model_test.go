@@ -36,6 +36,7 @@ type machine struct {
 	t      *rapid.T
 	ledger *ledger.Ledger
 	asks   []*modelAsk
+	calls  int
 	failed bool // the journal can't be written
 }
 
@@ -47,7 +48,7 @@ func TestModel(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			defer l.Close()
+			defer closeJournal(t, l)
 			s := Settings{Approvers: list(t, "UBOB", "UCAROL", "UDAVE"), Team: team}
 			m := &machine{t: rt, ledger: l, world: &world{TB: t, book: newBook(), journal: &spoilt{Journal: l}, settings: s}}
 			m.restart()
@@ -86,10 +87,11 @@ func (m *machine) any(t *rapid.T) *modelAsk {
 
 func (m *machine) doOpen(t *rapid.T) {
 	n := rapid.IntRange(1, 3).Draw(t, "quorum")
-	q := request("run", fmt.Sprint(len(m.asks)))
+	m.calls++
+	q := request("run", fmt.Sprint(m.calls))
 	q.Quorum, q.Surfaces = n, []string{"slack", "http"}
 	sampled := ledger.Event{Run: "run", Actor: ledger.Actor{Kind: ledger.ActorModel, ID: "m"}, Body: &ledger.ModelCompleted{
-		Round: len(m.asks), ToolCalls: []ledger.ToolCall{{ID: q.Call, Name: "shell", Arguments: q.Arguments}}, RequestHash: "00"}}
+		Round: m.calls, ToolCalls: []ledger.ToolCall{{ID: q.Call, Name: "shell", Arguments: q.Arguments}}, RequestHash: "00"}}
 	if _, err := m.ledger.Append(m.ctx(), sampled); err != nil {
 		t.Fatal(err)
 	}
