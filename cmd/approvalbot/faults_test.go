@@ -220,7 +220,7 @@ func (w *world) mentions(ts string) (users []string) {
 
 // What doesn't fit on the card is approved where it can be read in full, and exactly that runs.
 func TestReviewAndApprove(t *testing.T) {
-	command := "printf ok > proof.txt # " + strings.Repeat("0123456789abcdef ", 3600)
+	command := "printf ok > proof.txt # " + strings.Repeat("0123456789abcdef ", 3600) + "end"
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		t.Fatal(err)
