@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,15 +14,55 @@ type pattern struct {
 	re    *regexp.Regexp
 	group int
 	keep  func(value string) bool // not a secret after all; may be nil
+	needs []string                // one of these is in every match, in lower case
+	signs string                  // and one of these characters
 }
 
 func newPattern(kind Kind, expr string, keep func(string) bool) pattern {
 	re := regexp.MustCompile(expr)
-	return pattern{kind, re, max(re.SubexpIndex("secret"), 0), keep}
+	return pattern{kind: kind, re: re, group: max(re.SubexpIndex("secret"), 0), keep: keep}
 }
 
-func (p pattern) find(s string) []span {
+// needing names what every match contains, so that a text without it is passed
+// over quickly. Most texts are.
+func (p pattern) needing(words ...string) pattern {
+	p.needs = words
+	return p
+}
+
+func (p pattern) having(signs string) pattern {
+	p.signs = signs
+	return p
+}
+
+// find returns the matches in s; lower is s in lower case.
+func (p pattern) find(s, lower string) []span {
+	if p.needs != nil && !p.needed(lower) {
+		return nil
+	}
+	if p.kind == Key { // the one that goes over several lines
+		return p.findIn(s, 0, nil)
+	}
+	// Line by line: short texts are what the regexp package is fast with, and
+	// most lines are passed over.
 	var found []span
+	at := 0
+	for line := range strings.Lines(s) {
+		if p.needs == nil || p.needed(strings.ToLower(line)) {
+			found = p.findIn(strings.TrimRight(line, "\r\n"), at, found)
+		}
+		at += len(line)
+	}
+	return found
+}
+
+func (p pattern) needed(lower string) bool {
+	return slices.ContainsFunc(p.needs, func(w string) bool { return strings.Contains(lower, w) }) &&
+		(p.signs == "" || strings.ContainsAny(lower, p.signs))
+}
+
+// findIn adds the matches in a part of the text that begins at the given offset.
+func (p pattern) findIn(s string, offset int, found []span) []span {
 	for _, m := range p.re.FindAllStringSubmatchIndex(s, -1) {
 		start, end := m[2*p.group], m[2*p.group+1]
 		if start < 0 || start == end {
@@ -30,7 +71,7 @@ func (p pattern) find(s string) []span {
 		if value := s[start:end]; isPlaceholder.MatchString(value) || p.keep != nil && p.keep(value) {
 			continue
 		}
-		found = append(found, span{start, end, p.kind})
+		found = append(found, span{offset + start, offset + end, p.kind})
 	}
 	return found
 }
@@ -58,6 +99,13 @@ var tokenForms = []string{
 	`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[\w-]{8,}`, // JSON Web Tokens
 }
 
+// tokenWords are how these begin, in lower case.
+var tokenWords = []string{"xox", "xapp-", "sk-", "k_live_", "k_test_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+	"glpat-", "glrt-", "gldt-", "glsoat-", "akia", "asia", "aiza", "ya29.", "npm_", "pypi-", "hf_", "_v1_", "sg.", "age-secret-key-", "eyj"}
+
+// secretWords are what secretName contains.
+var secretWords = []string{"pass", "secret", "token", "key", "credential", "authorization", "cookie"}
+
 // secretName is how the name of a value ends that is a secret.
 const secretName = `(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|account[_-]?key|credentials?|authorization|cookie)`
 
@@ -68,30 +116,30 @@ const bare = `(?:‹secret, \d+ characters?›|[^\s"'` + "`" + `;|&(){}\[\],<>\\
 
 var patterns = []pattern{
 	// To the end of the key, or of the text: a cut key is a key.
-	newPattern(Key, `(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, nil),
-	newPattern(Token, `\b(?:`+strings.Join(tokenForms, "|")+`)`, nil),
-	newPattern(Token, `hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{16,})`, nil),
-	newPattern(URL, `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/@:"'<>]*:(?P<secret>[^\s/@"'<>]+)@`, isReference),
+	newPattern(Key, `(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, nil).needing("private key"),
+	newPattern(Token, `\b(?:`+strings.Join(tokenForms, "|")+`)`, nil).needing(tokenWords...),
+	newPattern(Token, `hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{16,})`, nil).needing("hooks.slack.com"),
+	newPattern(URL, `\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/@:"'<>]*:(?P<secret>[^\s/@"'<>]+)@`, isReference).needing("://"),
 
 	// Authorization: Bearer …, also without the header's name.
-	newPattern(Named, `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|negotiate)\s+(?P<secret>`+bare+`)`, isReference),
-	newPattern(Named, `(?i)\b(?:bearer|basic)\s+(?P<secret>[A-Za-z0-9._~+/=-]{16,})`, isWord),
-	newPattern(Named, `(?im)^\s*(?:set-)?cookie\s*:\s*(?P<secret>[^\r\n]+)`, isReference),
+	newPattern(Named, `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|negotiate)\s+(?P<secret>`+bare+`)`, isReference).needing("authorization"),
+	newPattern(Named, `(?i)\b(?:bearer|basic)\s+(?P<secret>[A-Za-z0-9._~+/=-]{16,})`, isWord).needing("bearer", "basic"),
+	newPattern(Named, `(?im)^\s*(?:set-)?cookie\s*:\s*(?P<secret>[^\r\n]+)`, isReference).needing("cookie"),
 
 	// "password": "…" in JSON, also in JSON that stands in a string.
-	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\\?["']\s*:\s*"(?P<secret>(?:[^"\\\n]|\\.)*)(?:"|\z)`, isReference),
-	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\\"\s*:\s*\\"(?P<secret>[^"\\\n]*)\\"`, isReference),
+	newPattern(Named, `(?i)`+secretName+`\\?["']\s*:\s*"(?P<secret>(?:[^"\\\n]|\\.)*)(?:"|\z)`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)`+secretName+`\\"\s*:\s*\\"(?P<secret>[^"\\\n]*)\\"`, isReference).needing(secretWords...).having(`:=-`),
 	// KEY=value, KEY="value"
-	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\s?=\s?"(?P<secret>[^"\n]*)"`, isReference),
-	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`\s?=\s?'(?P<secret>[^'\n]*)'`, isReference),
-	newPattern(Named, `(?i)[A-Za-z0-9_.-]*`+secretName+`=(?P<secret>`+bare+`)`, isReference),
+	newPattern(Named, `(?i)`+secretName+`\s?=\s?"(?P<secret>[^"\n]*)"`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)`+secretName+`\s?=\s?'(?P<secret>[^'\n]*)'`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)`+secretName+`=(?P<secret>`+bare+`)`, isReference).needing(secretWords...).having(`:=-`),
 	// --password value, --api-key "value"
-	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+"(?P<secret>[^"\n]*)"`, isReference),
-	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+'(?P<secret>[^'\n]*)'`, isReference),
-	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+(?P<secret>`+bare+`)`, isOption),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+"(?P<secret>[^"\n]*)"`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+'(?P<secret>[^'\n]*)'`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+(?P<secret>`+bare+`)`, isOption).needing(secretWords...).having(`:=-`),
 	// password: value as a whole line (YAML, headers); prose goes on after it
-	newPattern(Named, `(?im)^[\s+-]*[A-Za-z0-9_.-]*`+secretName+`\s*:\s*["']?(?P<secret>`+bare+`)["']?\s*$`, isWord),
-	newPattern(Named, `(?i)\bx-[a-z0-9-]*(?:key|token|secret|auth)\s*:\s*(?P<secret>`+bare+`)`, isReference),
+	newPattern(Named, `(?im)^[\s+-]*[A-Za-z0-9_.-]*`+secretName+`\s*:\s*["']?(?P<secret>`+bare+`)["']?\s*$`, isWord).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)\bx-[a-z0-9-]*(?:key|token|secret|auth)\s*:\s*(?P<secret>`+bare+`)`, isReference).needing("x-"),
 }
 
 // isReference tells a value that only says where the secret is: $PGPASSWORD,

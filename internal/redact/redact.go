@@ -123,8 +123,9 @@ func (r *Redactor) find(s string) []span {
 			at += i + 1
 		}
 	}
+	lower := strings.ToLower(s)
 	for _, p := range patterns {
-		found = append(found, p.find(s)...)
+		found = append(found, p.find(s, lower)...)
 	}
 	return union(found)
 }

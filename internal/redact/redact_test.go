@@ -219,3 +219,19 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkText(b *testing.B) {
+	r := New("our-own-key-0123456789")
+	for name, s := range map[string]string{
+		"plain":    strings.Repeat("all work and no play makes a dull log line\n", 1500),
+		"telling":  strings.Repeat("the token of this session is not a secret, see the key\n", 1200),
+		"one line": `{"a":"` + strings.Repeat("key: value, token - more words; ", 2000) + `"}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				r.Text(s)
+			}
+		})
+	}
+}

@@ -151,7 +151,13 @@ func excerpt(raw string, chars, lines int) []slack.RichTextElement {
 // warnings are what one has to know besides the content.
 func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) []slack.RichTextElement {
 	var w []slack.RichTextElement
-	warn := func(s string) { w = append(w, paragraph(bold("Note: "), text(s))) }
+	warn := func(s string) {
+		line := []element{bold("Note: ")}
+		for _, piece := range pieces(s, maxTextChars) {
+			line = append(line, text(piece))
+		}
+		w = append(w, paragraph(line...))
+	}
 	for i, n := range q.notes {
 		if !whole && i == excerptNotes {
 			warn("There are " + count(len(q.notes)-i, "more note", "more notes") + "; Review shows them.")

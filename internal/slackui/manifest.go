@@ -16,12 +16,14 @@ const appName = "approvalbot"
 // here isn't called.
 var methodScopes = map[string][]string{
 	"auth.test":                    nil,
+	"bots.info":                    {"users:read"},
 	"apps.connections.open":        nil, // connections:write, of the app-level token
 	"chat.postMessage":             {"chat:write"},
 	"chat.update":                  {"chat:write"},
 	"chat.postEphemeral":           {"chat:write"},
 	"conversations.info":           {"channels:read", "groups:read", "im:read"},
 	"conversations.members":        {"channels:read", "groups:read", "im:read"},
+	"conversations.history":        {"channels:history", "groups:history", "im:history"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history"},
 	"users.info":                   {"users:read"},
 	"usergroups.users.list":        {"usergroups:read"},

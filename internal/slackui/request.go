@@ -42,7 +42,11 @@ func (v *renderer) request(a *ledger.Approval) request {
 	q.secrets = len(hits)
 	q.veiled = hides(kind, q.raw, hits)
 	q.body, q.marked = visible(q.raw)
-	for _, part := range []string{p.Summary, p.Target, a.Tool} {
+	about := []string{p.Target, a.Tool, p.Summary}
+	if kind == "command" { // its summary is the beginning of the command, which was judged above
+		about = about[:2]
+	}
+	for _, part := range about {
 		if _, hits := v.redactor.Text(part); len(hits) > 0 {
 			q.veiled = true
 		}
