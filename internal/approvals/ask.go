@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -124,22 +125,26 @@ func (a *ask) due() (at time.Time, as ending) {
 	if len(a.state.Shown) > 0 {
 		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout)}
 	}
-	if reason, all := a.nowhere(); all {
-		return time.Time{}, ending{ledger.SourceUndeliverable, reason}
+	if reasons, everywhere := a.nowhere(); everywhere {
+		return time.Time{}, ending{ledger.SourceUndeliverable, reasons}
 	}
 	return a.state.ShowBy, ending{ledger.SourceUndeliverable, "it could not be shown to anyone in time"}
 }
 
 // nowhere tells whether every surface has said that it can't show the ask, and why.
-func (a *ask) nowhere() (reason string, all bool) {
+func (a *ask) nowhere() (reasons string, everywhere bool) {
+	var all []string
 	for _, s := range a.state.Surfaces {
-		r, said := a.unshowable[s]
+		reason, said := a.unshowable[s]
 		if !said {
 			return "", false
 		}
-		reason = r
+		if len(a.state.Surfaces) > 1 {
+			reason = s + ": " + reason
+		}
+		all = append(all, reason)
 	}
-	return reason, true
+	return strings.Join(all, "; "), true
 }
 
 func (a *ask) snapshot() Snapshot {

@@ -181,8 +181,8 @@ func (r *Registry) lapse(ctx context.Context, a *ask) error {
 	return r.record(ctx, a, as)
 }
 
-// Unshowable notes that a surface can't show the ask. Once all have said so and none has shown it, the ask ends, as
-// undeliverable for this last reason.
+// Unshowable notes that a surface can't show the ask. Once all have said so and none has shown it, the ask ends,
+// as undeliverable for these reasons.
 func (r *Registry) Unshowable(ctx context.Context, approvalID, surface, reason string) {
 	a := r.find(approvalID)
 	if a == nil {

@@ -66,7 +66,18 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("the journal in %s is damaged: %s; `approvalbot audit verify` says more", e.Dir, e.Problem)
+	return fmt.Sprintf("the journal in %s is damaged: %s; `approvalbot audit verify` says more", e.Dir, &e.Problem)
+}
+
+// openError says which journal couldn't be opened.
+func openError(dir string, err error) error {
+	if _, ok := errors.AsType[*DamagedError](err); ok {
+		return err
+	}
+	if isDamage(err) {
+		return &DamagedError{Dir: dir, Problem: Problem{Kind: BadFile, What: err.Error()}}
+	}
+	return fmt.Errorf("%s: %w", journalFile(dir), err)
 }
 
 // notRecorded makes cause an ErrNotRecorded.

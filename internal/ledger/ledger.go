@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -27,8 +28,8 @@ type Ledger struct {
 
 	closing chan struct{} // closed to end the writer
 	ended   chan struct{} // closed when it has ended
-	once    sync.Once
-	err     error // of closing
+	close   sync.Once
+	failure error // of closing
 
 	health health
 }
@@ -69,12 +70,12 @@ func openLocked(ctx context.Context, dir string, log *slog.Logger, c connect) (*
 	}
 	w := &writer{dir: dir, connect: c, log: log}
 	if err := w.open(ctx); err != nil {
-		return nil, fmt.Errorf("open %s: %w", journalFile(dir), err)
+		return nil, openError(dir, err)
 	}
 	w.news = newNews(w.tail.head())
 	r, err := newReader(ctx, dir, c, w.news)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", journalFile(dir), err), w.drop())
+		return nil, errors.Join(openError(dir, err), w.drop())
 	}
 	l := &Ledger{
 		Reader: r, log: log, queue: make(chan *request),
@@ -94,7 +95,7 @@ func (l *Ledger) write(w *writer) {
 		case first := <-l.queue:
 			w.commit(l.collect(first))
 		case <-l.closing:
-			l.err = w.drop()
+			l.failure = w.drop()
 			return
 		}
 	}
@@ -103,6 +104,7 @@ func (l *Ledger) write(w *writer) {
 // collect takes what else is queued, up to what one transaction should hold.
 func (l *Ledger) collect(first *request) []*request {
 	batch, size := []*request{first}, first.size
+	runtime.Gosched() // those who were answered just now get to queue what they have next, so that they share this commit
 	for len(batch) < maxBatch && size < maxBatchBytes {
 		select {
 		case r := <-l.queue:
@@ -117,14 +119,14 @@ func (l *Ledger) collect(first *request) []*request {
 
 // Close ends the writer after what it is writing, and fails what is queued with [ErrClosed].
 func (l *Ledger) Close() error {
-	l.once.Do(func() {
+	l.close.Do(func() {
+		err := l.Reader.Close() // first, so that the writer's connection is the last one, which leaves one tidy file
 		close(l.closing)
-		err := l.Reader.Close() // first, so that the writer's connection is the last and tidies up
 		<-l.ended
-		l.err = errors.Join(err, l.err, unlockDir(l.lock))
+		l.failure = errors.Join(err, l.failure, unlockDir(l.lock))
 		l.log.Info("journal closed", "dir", l.dir, "head", l.news.last().String())
 	})
-	return l.err
+	return l.failure
 }
 
 // Head is the last row that this process knows to be on disk.

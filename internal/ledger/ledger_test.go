@@ -52,8 +52,9 @@ func note(run, reason string) Event {
 	return Event{Session: "s-" + run, Run: run, Actor: System, Body: &RunStopRequested{Reason: reason}}
 }
 
-func resolution(approval, by string) Event {
-	return Event{Run: "r", Call: "c", Actor: System, Body: &ApprovalResolved{Approval: approval, Type: Denied, Source: SourceUser, Reason: by}}
+// once is an event that can happen once for a key.
+func once(key, by string) Event {
+	return Event{Run: key, Actor: System, Body: &RunFinished{Status: RunFailed, Reason: by}}
 }
 
 func TestWhatWasAppendedIsRead(t *testing.T) {
@@ -92,7 +93,7 @@ func TestOneOfManyWins(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
-				got, err := l.Append(t.Context(), note("n", fmt.Sprint(i)), resolution("ap", fmt.Sprint(i)))
+				got, err := l.Append(t.Context(), note("n", fmt.Sprint(i)), once("ap", fmt.Sprint(i)))
 				mu.Lock()
 				defer mu.Unlock()
 				if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -109,7 +110,7 @@ func TestOneOfManyWins(t *testing.T) {
 			t.Fatalf("%d won, %d lost", len(won), len(lost))
 		}
 		for _, c := range lost {
-			if diff := cmp.Diff(won[0], c.Winner); diff != "" || c.Claim != ClaimResolution("ap") {
+			if diff := cmp.Diff(won[0], c.Winner); diff != "" || c.Claim != ClaimRunEnd("ap") {
 				t.Fatal(c, diff)
 			}
 		}

@@ -32,9 +32,10 @@ type Reader struct {
 	db   *sql.DB
 	news *news // from the writer in this process; nil: another process writes, so Follow polls
 
-	mu     sync.RWMutex // held for reading while a query runs, for writing to close
-	closed bool
-	done   chan struct{} // closed with it
+	mu   sync.RWMutex // held for reading while a query runs, for writing to close
+	once sync.Once
+	done chan struct{} // closed by Close
+	err  error         // of closing
 
 	stmts sync.Map // string to *sql.Stmt
 }
@@ -52,7 +53,7 @@ func OpenReader(ctx context.Context, dir string) (*Reader, error) {
 	}
 	r, err := newReader(ctx, dir, sqlite.NewConnector, nil)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", journalFile(dir), err)
+		return nil, openError(dir, err)
 	}
 	return r, nil
 }
@@ -74,14 +75,13 @@ func newReader(ctx context.Context, dir string, c connect, n *news) (*Reader, er
 
 // Close ends all reading. It waits for the queries that run, not for those who read between them.
 func (r *Reader) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	close(r.done)
-	return r.db.Close()
+	r.once.Do(func() {
+		close(r.done)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err = r.db.Close()
+	})
+	return r.err
 }
 
 // Head is the journal's last row.
@@ -351,27 +351,37 @@ func (c Claim) args() []any {
 	return []any{c.Scope, c.Parts[0], c.Parts[1], c.Parts[2], c.Parts[3]}
 }
 
-// query reads rows into memory. It runs to its end once begun (a page is quick, and an interrupted connection has to be
-// opened again); the context is asked before.
-func (r *Reader) query(ctx context.Context, query string, args ...any) ([]*row, error) {
+// query reads rows into memory.
+func (r *Reader) query(ctx context.Context, query string, args ...any) (page []*row, err error) {
+	err = r.reading(ctx, func(ctx context.Context) error {
+		stmt, err := r.stmt(ctx, query)
+		if err != nil {
+			return err
+		}
+		rows, err := stmt.QueryContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		page, err = collect(rows)
+		return err
+	})
+	return page, err
+}
+
+// reading runs a query that Close waits for. It runs to its end once begun (a page is quick, and an interrupted
+// connection has to be opened again); the context is asked before.
+func (r *Reader) reading(ctx context.Context, f func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.closed {
-		return nil, ErrClosed
+	select {
+	case <-r.done:
+		return ErrClosed
+	default:
+		return f(context.WithoutCancel(ctx))
 	}
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := r.stmt(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := stmt.QueryContext(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
-	return collect(rows)
 }
 
 // stmt prepares a query once.
@@ -412,7 +422,7 @@ func scanRow(s interface{ Scan(...any) error }) (*row, error) {
 		return nil, err
 	}
 	if len(bodyHash) != len(r.bodyHash) || len(hash) != len(r.hash) {
-		return nil, fmt.Errorf("journal row %d: a hash has the wrong length", r.seq)
+		return nil, &Problem{Seq: r.seq, Kind: BadHash, What: "a hash has the wrong length"}
 	}
 	r.bodyHash, r.hash = Hash(bodyHash), Hash(hash)
 	return &r, nil

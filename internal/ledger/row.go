@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // maxBody is the size of the largest body. It is far above what any limit of the tools lets through; it keeps one
@@ -56,6 +58,9 @@ func newRow(e Event) (*row, error) {
 	}
 	if _, ok := e.Body.(*Erased); ok {
 		return nil, errors.New("an erased body can't be appended")
+	}
+	if !utf8.ValidString(e.Session) || !utf8.ValidString(e.Run) || !utf8.ValidString(e.Call) {
+		return nil, errors.New("the session, run or call of an event is not valid UTF-8")
 	}
 	actor, err := encode(e.Actor)
 	if err != nil {
@@ -129,6 +134,14 @@ func decode(data []byte, v any) error {
 		return errors.New("more than one JSON value")
 	}
 	return nil
+}
+
+// valid is the actor as JSON can hold it.
+func (a Actor) valid() Actor {
+	for _, s := range []*string{(*string)(&a.Kind), &a.Team, &a.ID, &a.Name, &a.Via} {
+		*s = strings.ToValidUTF8(*s, "\uFFFD")
+	}
+	return a
 }
 
 // isNil also finds a nil pointer in a Body.

@@ -34,15 +34,13 @@ func newRequest(events []Event) (*request, error) {
 	r := &request{answered: make(chan struct{})}
 	seen := map[Claim]bool{}
 	for _, e := range events {
+		e.Actor = e.Actor.valid()
 		row, err := newRow(e)
 		if err != nil {
 			return nil, err
 		}
 		// From here on the event is what a reader will get: the claims are made from that, so that Verify finds the same.
 		if e.Body, err = decodeBody(row.kind, row.body); err != nil {
-			return nil, err
-		}
-		if err := decode([]byte(row.actor), &e.Actor); err != nil {
 			return nil, err
 		}
 		claims := e.Body.Claims(e)
@@ -119,11 +117,8 @@ func (w *writer) readTail(ctx context.Context, c *writeConn) (tail, error) {
 		n = 1
 	}
 	t, err := c.tail(ctx, n)
-	if isDamage(err) {
-		err = Problem{Kind: BadFile, What: err.Error()}
-	}
-	if p, ok := errors.AsType[Problem](err); ok {
-		return tail{}, &DamagedError{Dir: w.dir, Problem: p}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return tail{}, &DamagedError{Dir: w.dir, Problem: *p}
 	}
 	if err != nil || w.news == nil || w.news.last().Seq == 0 {
 		return t, err
@@ -353,7 +348,15 @@ func openWriteConn(ctx context.Context, c connect, dir string) (*writeConn, erro
 	return w, nil
 }
 
-func (c *writeConn) close() error { return errors.Join(c.conn.Close(), c.db.Close()) }
+// close ends the statements first: database/sql doesn't keep those of a single connection, and SQLite would hold the
+// connection's locks, and what it had not committed, until the last of them is gone.
+func (c *writeConn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close(), c.db.Close())...)
+}
 
 // exec runs a statement that was prepared when it was first used.
 func (c *writeConn) exec(ctx context.Context, query string, args ...any) error {
@@ -465,13 +468,13 @@ func (c *writeConn) tail(ctx context.Context, n int) (tail, error) {
 		if next == nil {
 			last = tail{seq: r.seq, time: r.time, hash: r.hash}
 		} else if p := follows(r, next); p != nil {
-			return tail{}, *p
+			return tail{}, p
 		}
 		next = r
 	}
 	if next != nil && next.seq == 1 {
 		if p := follows(&row{}, next); p != nil {
-			return tail{}, *p
+			return tail{}, p
 		}
 	}
 	return last, rows.Err()

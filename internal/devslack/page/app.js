@@ -1,0 +1,403 @@
+// The page: a small Slack client for a person who plays several users.
+//
+// Everything on it is read from the control plane; events only say what to read
+// again. So the page can lag, but what it shows is what the server holds, and a
+// reconnect is a fresh reading.
+import { h, icon, iconButton, replace, announce, append } from "./dom.js";
+import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
+import { isolated, excerpt } from "./text.js";
+import { avatar, MessageList, threadDivider } from "./messages.js";
+import { makeComposer, resolveMentions, sentences, sentenceText, sentenceFace } from "./composer.js";
+import { renderBlocks } from "./blocks.js";
+import { Modals } from "./modal.js";
+import { Drawer } from "./drawer.js";
+import * as api from "./api.js";
+
+const root = document.getElementById("app");
+const part = {}; // the elements that are kept, by name
+const actionDrafts = new Map(); // "channel ts" → draft of the message's elements
+
+// ——— Reading ———
+
+const readMessages = api.latest(async (id) => {
+  const answer = await api.messages(id);
+  if (!answer.ok) return;
+  state.messages.set(id, answer.messages ?? []);
+  if (id === state.channel) drawChannel();
+});
+
+const readThread = api.latest(async (key) => {
+  const [id, ts] = key.split(" ");
+  const answer = await api.messages(id, ts);
+  if (!answer.ok) return;
+  state.replies.set(ts, answer.messages ?? []);
+  if (ts === state.thread) drawThread();
+});
+
+const readViews = api.latest(async () => {
+  const me = state.me;
+  const answer = await api.views(me);
+  if (!answer.ok || me !== state.me) return;
+  state.views = answer.views ?? [];
+  modals.show();
+  if (state.tab === "home") drawHome();
+});
+
+const readWorkspace = api.latest(async () => {
+  const [answer, groups] = await Promise.all([api.workspace(), api.usergroups()]);
+  if (!answer.ok || !answer.users) return;
+  state.workspace = answer;
+  state.usergroups = groups.usergroups ?? [];
+  if (!user(state.me)) state.me = remember("me") && players().some((one) => one.id === remember("me")) ? remember("me") : players()[0]?.id;
+  if (!channel(state.channel) || !myChannels().includes(channel(state.channel))) state.channel = myChannels()[0]?.id ?? null;
+  drawAll();
+});
+
+// remember keeps a choice for the next visit; a browser that forbids it just
+// starts afresh.
+function remember(key, value) {
+  try {
+    if (value !== undefined) sessionStorage.setItem(`devslack.${key}`, value);
+    return sessionStorage.getItem(`devslack.${key}`);
+  } catch { return null; }
+}
+
+async function readAll() {
+  await readWorkspace();
+  if (state.channel) await Promise.all([readMessages(state.channel), state.thread && readThread(`${state.channel} ${state.thread}`), readViews()]);
+}
+
+// ——— Events ———
+
+function onEvent(event) {
+  switch (event.type) {
+    case "message": case "message_changed": case "message_deleted": case "ephemeral":
+      onMessage(event);
+      break;
+    case "view": case "view_closed":
+      if (!event.user || event.user === state.me) readViews();
+      break;
+    case "socket":
+      state.sockets = event.connections ?? event.num_connections ?? event.count ?? 0;
+      drawBanner();
+      break;
+    case "call":
+      drawer.refresh();
+      break;
+    case "typing":
+      break;
+    case "channel": case "workspace":
+      readWorkspace();
+      break;
+  }
+}
+
+function onMessage(event) {
+  if (!channel(event.channel)) readWorkspace(); // a DM that was just opened
+  const open = event.channel === state.channel;
+  if (open || state.messages.has(event.channel)) readMessages(event.channel);
+  if (open && state.thread && (!event.thread_ts || event.thread_ts === state.thread || event.ts === state.thread)) readThread(`${state.channel} ${state.thread}`);
+  if (event.type === "message" && event.user !== state.me && (!open || document.hidden)) {
+    const known = channel(event.channel);
+    if (!known || isMember(known, state.me)) state.unread.set(event.channel, (state.unread.get(event.channel) ?? 0) + 1);
+    drawSidebar();
+    drawTitle();
+  }
+}
+
+// ——— Going places ———
+
+function go({ channelID = state.channel, thread = null, tab = "messages", pane }) {
+  const moved = channelID !== state.channel;
+  state.channel = channelID;
+  state.thread = thread;
+  state.tab = tab;
+  state.pane = pane ?? (thread ? "thread" : "channel");
+  state.unread.delete(channelID);
+  const hash = `#/${channelID}${thread ? `/${thread}` : tab === "messages" ? "" : `/${tab}`}`;
+  if (location.hash !== hash) history.pushState(null, "", hash);
+  if (moved) lists.channel.clear();
+  drawAll();
+  readMessages(channelID);
+  if (thread) { lists.thread.clear(); readThread(`${channelID} ${thread}`).then(() => part.threadComposer?.focus()); }
+  if (tab === "home") api.openHome(state.me).then(readViews);
+}
+
+function fromHash() {
+  const [, id, rest] = location.hash.split("/");
+  if (!id || !channel(id) || !myChannels().includes(channel(id))) return false;
+  const isTab = rest === "home" || rest === "about";
+  go({ channelID: id, thread: rest && !isTab ? rest : null, tab: isTab ? rest : "messages" });
+  return true;
+}
+
+function become(id) {
+  state.me = id;
+  remember("me", id);
+  state.views = [];
+  state.notices.clear();
+  lists.channel.clear();
+  lists.thread.clear();
+  const here = channel(state.channel);
+  // The DM of one user is not open to another: theirs takes its place.
+  if (!myChannels().includes(here)) {
+    const own = isAppDM(here) ? myChannels().find(isAppDM) : null;
+    state.thread = null;
+    state.channel = (own ?? myChannels()[0])?.id ?? null;
+  }
+  announce(`You are ${user(id)?.name}`);
+  go({ channelID: state.channel, thread: state.thread, tab: state.tab, pane: state.pane });
+  readViews();
+}
+
+// ——— Doing ———
+
+async function send(text, threadTS) {
+  const command = /^(\/[a-z][\w-]*)(?:\s+([\s\S]*))?$/i.exec(text);
+  if (command && !threadTS) return runCommand(command[1], command[2] ?? "");
+  if (command) return "Slash commands can't be used in threads.";
+  const answer = await api.sendMessage({ user: state.me, channel: state.channel, text: resolveMentions(text), ...(threadTS && { thread_ts: threadTS }) });
+  if (!answer.ok) return answer.error;
+  readMessages(state.channel);
+  if (threadTS) readThread(`${state.channel} ${threadTS}`);
+  return null;
+}
+
+async function runCommand(name, text) {
+  const answer = await api.command({ user: state.me, channel: state.channel, command: name, text: resolveMentions(text) });
+  if (answer.ok && answer.delivered !== false && answer.acked !== false) return null;
+  if (!answer.ok) return `${name} failed: ${answer.error}`;
+  return `${name} failed with the error “${answer.delivered === false ? "dispatch_failed" : "operation_timeout"}”: ${appName()} ${answer.delivered === false ? "is not connected" : "didn't answer"}.`;
+}
+
+// scenes gives the elements of a message what they do.
+function scenes(message) {
+  const key = `${state.channel} ${message.ts} ${state.me}`;
+  if (!actionDrafts.has(key)) actionDrafts.set(key, new Map());
+  const where = { user: state.me, channel: state.channel, ts: message.ts };
+  return {
+    name: message.ts,
+    draft: actionDrafts.get(key),
+    act: ({ blockID, element, value }) => api.act({ ...where, block_id: blockID, action_id: element.action_id, ...(needsValue(element) && { value }) }),
+  };
+}
+
+// needsValue: a button's value is the server's to know; sending one would be
+// forging. Whatever is chosen or typed has to be sent.
+const needsValue = (element) => !["button", "icon_button", "workflow_button"].includes(element.type);
+
+// ——— Drawing ———
+
+const lists = {};
+const modals = new Modals(() => readViews());
+const drawer = new Drawer();
+
+function build() {
+  part.menu = iconButton("menu", "Channels", { class: "icon-button menu-button", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } });
+  part.workspace = h("span", { class: "workspace-name", dataset: { testid: "workspace-name" } });
+  part.who = h("label", { class: "who" });
+  part.traffic = iconButton("activity", "Frames and calls", { class: "icon-button", "aria-expanded": "false", dataset: { testid: "drawer-toggle" }, on: { click: () => drawer.toggle() } });
+  part.banner = h("div", { class: "banner", role: "status", dataset: { testid: "banner" }, hidden: true });
+  part.sidebar = h("nav", { class: "sidebar", "aria-label": "Channels and direct messages", dataset: { testid: "sidebar" } });
+  part.head = h("header", { class: "pane-head" });
+  part.tabs = h("div", { class: "tabs", role: "tablist" });
+  part.log = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Messages", tabindex: "0", dataset: { testid: "messages" } });
+  part.home = h("div", { class: "home", dataset: { testid: "home" }, hidden: true });
+  part.composer = h("div", { class: "composer-slot" });
+  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.composer);
+  part.threadHead = h("header", { class: "pane-head" });
+  part.threadLog = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Thread", tabindex: "0", dataset: { testid: "thread-messages" } });
+  part.threadSlot = h("div", { class: "composer-slot" });
+  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.threadSlot);
+  lists.channel = new MessageList(part.log, { scenes, onThread: (ts) => go({ thread: ts }) });
+  lists.thread = new MessageList(part.threadLog, { scenes, inThread: true });
+  drawer.onToggle = (open) => { part.traffic.setAttribute("aria-expanded", String(open)); root.classList.toggle("with-drawer", open); if (!open) part.traffic.focus(); };
+  replace(root,
+    h("header", { class: "topbar" }, part.menu, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
+    part.banner, h("div", { class: "panes" }, part.sidebar, part.main, part.thread), drawer.element);
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("popstate", fromHash);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { state.unread.delete(state.channel); drawTitle(); drawSidebar(); } });
+}
+
+// Escape closes what is in front: menus and dialogs stop it on their own.
+function onKey(event) {
+  if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+  if (state.thread) { const ts = state.thread; go({}); part.log.querySelector(`[data-ts="${CSS.escape(ts)}"] .reply-bar`)?.focus(); }
+}
+
+function drawAll() {
+  root.setAttribute("aria-busy", "false");
+  root.dataset.pane = state.pane;
+  part.workspace.textContent = state.workspace.team?.name ?? "Local Slack";
+  drawWho();
+  drawSidebar();
+  drawBanner();
+  drawTitle();
+  drawHead();
+  drawComposers();
+  drawChannel();
+  drawThread();
+  drawHome();
+}
+
+function drawTitle() {
+  const unread = [...state.unread.values()].reduce((sum, n) => sum + n, 0);
+  const here = channel(state.channel);
+  const place = here ? `${here.kind === "im" ? "" : "#"}${channelName(here)} – ` : "";
+  document.title = `${unread ? `(${unread}) ` : ""}${place}${state.workspace?.team?.name ?? "Local Slack"}`;
+}
+
+function drawWho() {
+  const select = h("select", { class: "who-select", "aria-label": "You are", dataset: { testid: "user-switch" }, on: { change: (event) => become(event.target.value) } },
+    players().map((one) => h("option", { value: one.id, selected: one.id === state.me }, one.name + (kindWord(one) ? ` (${kindWord(one)})` : ""))));
+  const focused = document.activeElement?.classList.contains("who-select");
+  replace(part.who, h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron")));
+  if (focused) select.focus();
+}
+
+function drawBanner() {
+  const sentence = !state.live ? "The local Slack is not reachable. Trying again…" : state.sockets === 0 ? `No app is connected: ${appName()} can't hear you. Start it, and it appears here.` : "";
+  part.banner.hidden = !sentence || state.workspace === null && state.live;
+  replace(part.banner, icon("warning"), sentence);
+}
+
+function drawSidebar() {
+  const mine = myChannels();
+  const row = (one) => {
+    const unread = state.unread.get(one.id);
+    const face = one.kind === "im" ? [avatar(partner(one), "avatar-small"), h("span", { class: "channel-label" }, isolated(channelName(one))), partner(one)?.kind === "bot" && h("span", { class: "badge" }, "APP")]
+      : [icon(one.kind === "private" ? "lock" : "hash"), h("span", { class: "channel-label" }, isolated(one.name))];
+    return h("li", {}, h("a", { href: `#/${one.id}`, class: ["channel-row", one.id === state.channel && "current", unread && "unread"], "aria-current": one.id === state.channel ? "page" : null, dataset: { testid: "channel-link", channelId: one.id, kind: one.kind },
+      on: { click: (event) => { event.preventDefault(); go({ channelID: one.id }); } } }, face, unread && h("span", { class: "count" }, String(unread))));
+  };
+  const section = (title, rows) => rows.length > 0 && h("section", {}, h("h2", {}, title), h("ul", {}, rows.map(row)));
+  const focused = document.activeElement?.dataset?.channelId;
+  replace(part.sidebar,
+    section("Channels", mine.filter((one) => one.kind !== "im")),
+    section("Direct messages", mine.filter((one) => one.kind === "im")),
+    h("p", { class: "about", dataset: { testid: "about" } }, h("b", {}, "A local Slack for development."), " It is no security boundary: whoever opens this page can be anyone in it."));
+  if (focused) part.sidebar.querySelector(`[data-channel-id="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function drawHead() {
+  const here = channel(state.channel);
+  if (!here) { replace(part.head, h("h1", {}, "No channel")); return; }
+  const count = here.members?.length;
+  replace(part.head,
+    iconButton("back", "Back to channels", { class: "icon-button phone-only", on: { click: () => { state.pane = "list"; drawAll(); } } }),
+    here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(here.kind === "private" ? "lock" : "hash"),
+    h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
+    here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
+    h("span", { class: "spacer" }),
+    here.kind !== "im" && count && h("span", { class: "members", title: here.members.map((id) => user(id)?.name ?? id).join(", ") },
+      h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members")));
+  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
+  part.tabs.hidden = !isAppDM(here);
+  replace(part.tabs, tab("home", "Home"), tab("messages", "Messages"), tab("about", "About"));
+}
+
+function drawComposers() {
+  const here = channel(state.channel);
+  const key = `${state.me} ${state.channel}`;
+  part.composer.hidden = state.tab !== "messages" || !here;
+  if (part.composerKey !== key && here) {
+    part.composerKey = key;
+    const made = makeComposer({ key, name: "composer", channelID: here.id, label: `Message ${here.kind === "im" ? "" : "#"}${channelName(here)}`, onSend: (text) => send(text), extra: tryButton(isAppDM(here)) });
+    replace(part.composer, made.element, h("p", { class: "composer-foot" }, h("span", { class: "wide-only" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), " + ", h("kbd", {}, "Enter"), " starts a new line · "), "Local Slack: no security boundary"));
+  }
+  const threadKey = `${key} ${state.thread}`;
+  if (state.thread && part.threadKey !== threadKey) {
+    const made = makeComposer({ key: threadKey, name: "reply", channelID: here?.id, label: "Reply…", onSend: (text) => send(text, state.thread) });
+    part.threadComposer = made;
+    replace(part.threadSlot, made.element);
+  }
+  part.threadKey = state.thread ? threadKey : null;
+}
+
+// tryButton opens the sentences to try, when the channel is no longer empty.
+function tryButton(inDM) {
+  const menu = h("div", { class: "menu menu-up", hidden: true, role: "menu" });
+  const toggle = iconButton("sparkle", "Sentences to try", { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { testid: "try" }, on: { click: () => open(menu.hidden) } });
+  const open = (is) => { menu.hidden = !is; toggle.setAttribute("aria-expanded", String(is)); if (is) menu.querySelector("button")?.focus(); };
+  const wrap = h("span", { class: "menu-wrap" }, toggle, menu);
+  append(menu, [sentences.map((sentence) => h("button", { type: "button", role: "menuitem", on: { click: () => { open(false); send(sentenceText(sentence, inDM)); } } }, h("span", { class: "muted small" }, sentence.title), h("span", {}, sentenceFace(sentence, inDM))))]);
+  wrap.addEventListener("keydown", (event) => { if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); open(false); toggle.focus(); } });
+  wrap.addEventListener("focusout", (event) => { if (!wrap.contains(event.relatedTarget)) open(false); });
+  return wrap;
+}
+
+// visible are the messages of a list that the played user sees: ephemeral ones
+// are for one person.
+const visible = (messages) => messages.filter((message) => !message.ephemeral_to || message.ephemeral_to === state.me);
+
+const isReply = (message) => message.thread_ts && message.thread_ts !== message.ts && message.subtype !== "thread_broadcast";
+
+function drawChannel() {
+  const here = channel(state.channel);
+  part.log.hidden = state.tab !== "messages";
+  if (!here || !state.messages.has(here.id)) return;
+  const messages = visible(state.messages.get(here.id)).filter((message) => !isReply(message));
+  part.intro = part.introKey === `${here.id} ${state.me} ${messages.length === 0}` ? part.intro : intro(here, messages.length === 0);
+  part.introKey = `${here.id} ${state.me} ${messages.length === 0}`;
+  lists.channel.show(messages, { before: [part.intro] });
+}
+
+// intro stands above the first message. In an empty channel it offers the
+// sentences to try.
+function intro(here, empty) {
+  const inDM = isAppDM(here);
+  const title = here.kind === "im" ? [avatar(partner(here), "avatar-large"), h("h2", {}, isolated(channelName(here)))] : [h("h2", {}, icon(here.kind === "private" ? "lock" : "hash"), isolated(here.name))];
+  const words = inDM ? `This is your conversation with ${appName()}. Every message here reaches it.` : here.kind === "im" ? "This is the beginning of your conversation." : `This is the beginning of the channel. Mention @${bot()?.name ?? "the app"} to ask it for something.`;
+  return h("div", { class: "intro", dataset: { testid: "intro" } }, title, h("p", { class: "muted" }, words),
+    empty && h("div", { class: "try", role: "group", "aria-label": "Sentences to try" }, h("h3", {}, "Try one of these"), sentences.map((sentence) => h("button", { type: "button", class: "try-one", dataset: { testid: "try-sentence" }, on: { click: () => send(sentenceText(sentence, inDM)) } },
+      h("span", { class: "try-title" }, sentence.title), h("span", { class: "try-text" }, sentenceFace(sentence, inDM)), icon("send")))));
+}
+
+function drawThread() {
+  const open = Boolean(state.thread);
+  part.thread.hidden = !open;
+  root.classList.toggle("with-thread", open);
+  if (!open) return;
+  const here = channel(state.channel);
+  replace(part.threadHead,
+    iconButton("back", "Back", { class: "icon-button phone-only", dataset: { testid: "thread-back" }, on: { click: () => go({}) } }),
+    h("h1", {}, "Thread"), h("span", { class: "muted" }, here?.kind === "im" ? isolated(channelName(here)) : ["# ", isolated(channelName(here))]),
+    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } }));
+  const messages = visible(state.replies.get(state.thread) ?? []);
+  const count = messages.filter((message) => message.ts !== state.thread && !message.ephemeral_to).length;
+  if (part.dividerCount !== `${state.thread} ${count}`) { part.dividerCount = `${state.thread} ${count}`; part.divider = threadDivider(count); }
+  lists.thread.show(messages, { afterFirst: count ? part.divider : null });
+}
+
+function drawHome() {
+  const here = channel(state.channel);
+  const tab = isAppDM(here) ? state.tab : "messages";
+  part.home.hidden = tab === "messages";
+  if (tab === "about") return replace(part.home, h("div", { class: "intro" }, avatar(bot(), "avatar-large"), h("h2", {}, isolated(appName())), h("p", { class: "muted" }, "The app that is being developed here."),
+    h("dl", { class: "facts" }, h("dt", {}, "App"), h("dd", {}, app().id ?? ""), h("dt", {}, "Bot user"), h("dd", {}, app().bot_user_id ?? ""), h("dt", {}, "Connections"), h("dd", {}, String(state.sockets ?? "unknown")))));
+  if (tab !== "home") return undefined;
+  const view = state.views.findLast((one) => one.type === "home");
+  if (!view) return replace(part.home, h("div", { class: "intro" }, h("h2", {}, "Nothing here yet"), h("p", { class: "muted" }, `${appName()} has not published a Home tab for ${user(state.me)?.name}.`)));
+  const signature = JSON.stringify([view, state.me]);
+  if (part.homeSignature === signature && part.home.querySelector(".home-view")) return undefined;
+  part.homeSignature = signature;
+  const scene = { name: view.id, draft: new Map(), act: ({ blockID, element, value }) => api.actInView(view.id, { user: state.me, block_id: blockID, action_id: element.action_id, ...(needsValue(element) && { value }) }) };
+  return replace(part.home, h("div", { class: "home-view blocks" }, renderBlocks(view.blocks, scene)));
+}
+
+// ——— Start ———
+
+build();
+api.events({
+  onOpen: async () => {
+    const again = state.workspace !== null;
+    state.live = true;
+    if (again) drawer.reset();
+    await readAll();
+    if (!again && state.workspace && !fromHash() && state.channel) go({ channelID: state.channel });
+  },
+  onLost: () => { state.live = false; state.sockets = null; if (state.workspace) drawBanner(); else replace(root, h("p", { class: "loading" }, "The local Slack does not answer yet. Trying again…")); },
+  onEvent,
+});
+export { excerpt };

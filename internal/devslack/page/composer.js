@@ -1,0 +1,143 @@
+// The composer: a text box that knows mentions, channels and slash commands.
+import { h, icon, iconButton, announce } from "./dom.js";
+import { state, bot, channel, user, isMember, kindWord } from "./state.js";
+import { avatar } from "./messages.js";
+import { isolated } from "./text.js";
+
+// sentences are what a person can try at once. BOT stands for the mention,
+// which a DM with the app does not need.
+export const sentences = [
+  { title: "Run a command", text: "BOT run `printf ok > proof.txt`" },
+  { title: "Read a file", text: "BOT read README.md" },
+  { title: "Write a file", text: "BOT write notes.txt: hello" },
+  { title: "Three at once", text: "BOT run `date` and `uname -a` and `ls -la`" },
+];
+
+export const sentenceText = (sentence, inDM) => sentence.text.replace("BOT ", inDM ? "" : `<@${bot()?.id}> `);
+export const sentenceFace = (sentence, inDM) => sentence.text.replace("BOT ", inDM ? "" : `@${bot()?.name} `);
+
+// resolveMentions turns @name and #name, as a person types them, into Slack's
+// tokens. Longer names go first: @bob must not eat the beginning of @bobby.
+export function resolveMentions(text) {
+  const people = [...(state.workspace?.users ?? [])].sort((a, b) => b.name.length - a.name.length);
+  const places = [...(state.workspace?.channels ?? [])].filter((one) => one.kind !== "im").sort((a, b) => b.name.length - a.name.length);
+  const groups = [...state.usergroups].sort((a, b) => b.handle.length - a.handle.length);
+  const kept = text.split(/(```[\s\S]*?```|`[^`\n]*`)/g); // code stays as it is typed
+  return kept.map((part, index) => {
+    if (index % 2) return part;
+    for (const one of people) part = part.replace(mark("@", one.name), `$1<@${one.id}>`);
+    for (const one of groups) part = part.replace(mark("@", one.handle), `$1<!subteam^${one.id}>`);
+    for (const one of places) part = part.replace(mark("#", one.name), `$1<#${one.id}>`);
+    return part;
+  }).join("");
+}
+
+const mark = (sign, name) => new RegExp(`(^|[\\s(])${sign}${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`, "giu");
+
+// makeComposer builds a composer. place: { key, label, inDM, channelID, onSend }
+// where onSend(text) resolves to a sentence when it went wrong.
+export function makeComposer(place) {
+  const box = h("textarea", { class: "composer-text", rows: "1", "aria-label": place.label, placeholder: place.label, dataset: { testid: `${place.name}-input` }, autocomplete: "off", spellcheck: "true", enterkeyhint: "send" });
+  const send = iconButton("send", "Send", { class: "icon-button send", disabled: true, dataset: { testid: `${place.name}-send` } });
+  const error = h("div", { class: "composer-error", role: "alert", hidden: true });
+  const list = h("div", { class: "suggestions", role: "listbox", id: `${place.name}-suggestions`, "aria-label": "Suggestions", hidden: true });
+  box.setAttribute("aria-controls", list.id);
+  box.setAttribute("aria-autocomplete", "list");
+  box.value = state.drafts.get(place.key) ?? "";
+
+  const fit = () => {
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight, 220)}px`;
+    send.disabled = box.value.trim() === "";
+    state.drafts.set(place.key, box.value);
+  };
+  const submit = async () => {
+    const text = box.value.replace(/\s+$/, "");
+    if (!text.trim()) return;
+    box.value = "";
+    fit();
+    error.hidden = true;
+    const sentence = await place.onSend(text);
+    if (!sentence) return;
+    // What could not be sent is not lost, unless something new was typed.
+    if (!box.value) { box.value = text; fit(); }
+    error.replaceChildren(icon("warning"), sentence);
+    error.hidden = false;
+    announce(sentence);
+  };
+  const suggestions = suggest(box, list, place, fit);
+  box.addEventListener("input", () => { fit(); suggestions.update(); });
+  box.addEventListener("keydown", (event) => {
+    if (event.isComposing || suggestions.key(event)) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey) { event.preventDefault(); submit(); }
+  });
+  box.addEventListener("blur", () => setTimeout(() => suggestions.close(), 150));
+  send.addEventListener("click", () => { submit(); box.focus(); });
+  requestAnimationFrame(fit);
+
+  const insert = (text) => {
+    const at = box.selectionStart ?? box.value.length;
+    box.setRangeText(text, at, box.selectionEnd ?? at, "end");
+    box.focus();
+    fit();
+    suggestions.update();
+  };
+  const tools = h("div", { class: "composer-tools" },
+    h("button", { type: "button", class: "icon-button", title: "Mention someone", "aria-label": "Mention someone", on: { click: () => insert("@") } }, "@"),
+    place.extra, h("span", { class: "spacer" }), send);
+  const element = h("div", { class: "composer", dataset: { testid: place.name } }, list, h("div", { class: "composer-box" }, box, tools), error);
+  return { element, focus: () => box.focus(), box };
+}
+
+// suggest offers people and channels while somebody types @ or #.
+function suggest(box, list, place, changed) {
+  let matches = [];
+  let chosen = 0;
+  let start = 0;
+  const close = () => { list.hidden = true; matches = []; box.removeAttribute("aria-activedescendant"); };
+  const take = (one) => {
+    box.setRangeText(`${one.insert} `, start, box.selectionStart, "end");
+    close();
+    changed();
+    box.focus();
+  };
+  const draw = () => {
+    list.replaceChildren(...matches.map((one, index) => h("div", {
+      class: ["suggestion", index === chosen && "chosen"], role: "option", id: `${list.id}-${index}`, "aria-selected": String(index === chosen), dataset: { testid: "suggestion" },
+      on: { mousedown: (event) => { event.preventDefault(); take(one); } } }, one.face)));
+    list.hidden = matches.length === 0;
+    if (matches.length) box.setAttribute("aria-activedescendant", `${list.id}-${chosen}`);
+  };
+  const update = () => {
+    const before = box.value.slice(0, box.selectionStart);
+    const typed = /(^|[\s(])([@#])([\w.-]*)$/.exec(before);
+    if (!typed) return close();
+    start = before.length - typed[3].length - 1;
+    matches = candidates(typed[2], typed[3].toLowerCase(), place.channelID).slice(0, 8);
+    chosen = 0;
+    draw();
+  };
+  const key = (event) => {
+    if (list.hidden || !matches.length) return false;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") chosen = (chosen + (event.key === "ArrowDown" ? 1 : matches.length - 1)) % matches.length;
+    else if ((event.key === "Enter" && !event.shiftKey) || event.key === "Tab") { event.preventDefault(); take(matches[chosen]); return true; }
+    else if (event.key === "Escape") { event.stopPropagation(); close(); return true; }
+    else return false;
+    event.preventDefault();
+    draw();
+    return true;
+  };
+  return { update, close, key };
+}
+
+function candidates(sign, typed, channelID) {
+  if (sign === "#") {
+    return state.workspace.channels.filter((one) => one.kind !== "im" && one.name.toLowerCase().startsWith(typed) && isMember(one, state.me))
+      .map((one) => ({ insert: `#${one.name}`, face: [icon(one.kind === "private" ? "lock" : "hash"), isolated(one.name)] }));
+  }
+  const here = channel(channelID);
+  const people = state.workspace.users.filter((one) => one.kind !== "deactivated" && one.name.toLowerCase().startsWith(typed) && (!here || isMember(here, one.id)));
+  people.sort((a, b) => (b.id === bot()?.id) - (a.id === bot()?.id));
+  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }))
+    .concat(state.usergroups.filter((one) => one.handle.toLowerCase().startsWith(typed)).map((one) => ({ insert: `@${one.handle}`, face: [icon("people"), h("b", {}, isolated(one.handle)), h("span", { class: "muted small" }, "user group")] })));
+}

@@ -1,0 +1,97 @@
+// Building DOM nodes. Nothing here, and nothing that uses it, turns a string
+// into markup: children that are strings become text nodes.
+
+// h makes an element. Attributes: class, dataset, on (listeners), style (custom
+// properties), and otherwise properties or attributes by name; null, undefined
+// and false leave an attribute out.
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "class") element.className = Array.isArray(value) ? value.filter(Boolean).join(" ") : value;
+    else if (name === "dataset") for (const [key, datum] of Object.entries(value)) { if (datum !== undefined && datum !== null) element.dataset[key] = datum; }
+    else if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    else if (name === "style") for (const [key, item] of Object.entries(value)) element.style.setProperty(key, item);
+    else if (value === true) element.setAttribute(name, "");
+    else element.setAttribute(name, value);
+  }
+  append(element, children);
+  return element;
+}
+
+export function append(parent, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    parent.append(child instanceof Node ? child : String(child));
+  }
+  return parent;
+}
+
+export function replace(parent, ...children) {
+  parent.replaceChildren();
+  return append(parent, children);
+}
+
+// Icons are paths on a 20 by 20 grid, drawn in the colour of the text.
+const paths = {
+  activity: "M2.5 10h3.2l2.4-6 3.8 12 2.4-6h3.2",
+  back: "M12.5 4.5 7 10l5.5 5.5",
+  bolt: "M11 2.5 4.5 11.5H9l-.8 6 6.5-9h-4.5z",
+  check: "M4.5 10.5 8.2 14.2 15.5 6.3",
+  chevron: "M5.5 7.5 10 12l4.5-4.5",
+  close: "M5 5l10 10M15 5 5 15",
+  copy: "M7 7h8.5v9H7zM4.5 13V4h8.5",
+  error: "M10 5.5v5.5M10 14v.2",
+  file: "M5.5 2.5h6l3.5 3.5v11.5h-9.5zM11.5 2.5V6H15",
+  hash: "M7.5 3.5 6 16.5M14 3.5l-1.500 13M3.500 7.500h13.500M3 12.500h13.500",
+  home: "M3.500 9.500 10 4l6.500 5.500V16.500h-4.500v-4h-4v4H3.500z",
+  image: "M3.500 4.500h13v11h-13zM3.500 13l3.500-3.500 3 3 2.500-2.500 4 3.500",
+  lock: "M5 9h10v7.500H5zM7 9V6.500a3 3 0 0 1 6 0V9",
+  menu: "M3.500 6h13M3.500 10h13M3.500 14h13",
+  more: "M5 10v.01M10 10v.01M15 10v.01",
+  people: "M7.500 9.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5zM2.500 16c0-3 2-4.500 5-4.500s5 1.500 5 4.500M13 5a2.500 2.500 0 0 1 0 4.500M14.500 11.700c2 .5 3 2 3 4.300",
+  send: "M3.500 3.800 17 10 3.500 16.200l1.800-5.200L11 10 5.300 9z",
+  sparkle: "M10 3l1.600 4.400L16 9l-4.400 1.600L10 15l-1.600-4.400L4 9l4.400-1.600zM16 14v3M14.500 15.500h3",
+  thread: "M4 4.500h12v8.500H9.500L6 16v-3H4z",
+  trash: "M4.500 6h11M8 6V4h4v2M6 6l.7 10.500h6.600L14 6",
+  warning: "M10 3.500 17.500 16.500h-15zM10 8v4M10 14.200v.1",
+};
+
+export function icon(name, extra = "") {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 20 20");
+  svg.setAttribute("class", `icon icon-${name} ${extra}`.trim());
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", paths[name]);
+  svg.append(path);
+  return svg;
+}
+
+export function spinner(label) {
+  return h("span", { class: "spinner", role: "img", "aria-label": label ?? "Waiting" });
+}
+
+// iconButton is a button with a picture and a name for those who can't see it.
+export function iconButton(name, label, attributes = {}) {
+  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, ...attributes }, icon(name));
+}
+
+// announce tells a screen reader what just happened.
+export function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+// dialog shows a modal <dialog> and resolves when it is closed. The browser
+// keeps the focus in it and gives it back afterwards.
+export function dialog(className, build) {
+  return new Promise((resolve) => {
+    let result;
+    const element = h("dialog", { class: `dialog ${className}` });
+    const close = (value) => { result = value; element.close(); };
+    append(element, [build(close)]);
+    element.addEventListener("close", () => { element.remove(); resolve(result); });
+    document.getElementById("overlays").append(element);
+    element.showModal();
+  });
+}

@@ -1,0 +1,167 @@
+// Messages: how one looks, and a list of them that is kept up to date without
+// touching what has not changed.
+import { h, icon, iconButton, replace } from "./dom.js";
+import { state, user, app, kindWord } from "./state.js";
+import { isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
+import { renderBlocks } from "./blocks.js";
+
+// hue gives somebody a colour that stays: one of eight, by id.
+export function hue(id) {
+  let sum = 0;
+  for (const letter of String(id)) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
+  return sum % 8;
+}
+
+export function avatar(one, size = "") {
+  const name = one?.name ?? "?";
+  const isBot = one?.kind === "bot";
+  const initial = [...name][0]?.toUpperCase() ?? "?";
+  return h("span", { class: ["avatar", size, `hue-${hue(one?.id ?? name)}`, isBot && "avatar-app"], "aria-hidden": "true" }, one?.id === app().bot_user_id ? icon("check") : initial);
+}
+
+// authorOf finds who wrote a message; bots that name themselves keep that name.
+function authorOf(message) {
+  const known = user(message.user);
+  if (known) return known;
+  return { id: message.user ?? message.bot_id ?? "?", name: message.username ?? message.bot_profile?.name ?? message.user ?? "unknown", kind: message.bot_id ? "bot" : "member" };
+}
+
+const isBotMessage = (message, author) => Boolean(message.bot_id) || author.kind === "bot";
+
+export function authorLine(message) {
+  const author = authorOf(message);
+  return [
+    h("span", { class: "author", dataset: { testid: "author" } }, isolated(author.name)),
+    isBotMessage(message, author) && h("span", { class: "badge" }, "APP"),
+    kindWord(author) && author.kind !== "bot" && h("span", { class: "badge badge-kind" }, kindWord(author)),
+    messageTime(message.ts),
+  ];
+}
+
+// follows says whether a message stands under its author's previous one, as a
+// continuation without a head of its own.
+function follows(message, previous) {
+  return Boolean(previous) && !message.ephemeral_to === !previous.ephemeral_to && message.user === previous.user && message.bot_id === previous.bot_id &&
+    !previous.reply_count && dayOf(message.ts) === dayOf(previous.ts) && Number(message.ts) - Number(previous.ts) < 300;
+}
+
+function body(message, scene) {
+  const parts = [];
+  if (message.blocks?.length) parts.push(h("div", { class: "blocks" }, renderBlocks(message.blocks, scene)));
+  else if (message.text) parts.push(h("div", { class: "text", dataset: { testid: "text" } }, mrkdwn(message.text)));
+  for (const attachment of message.attachments ?? []) parts.push(attached(attachment, scene));
+  for (const file of message.files ?? []) parts.push(h("div", { class: "attachment-file" }, icon("file"), h("span", {}, isolated(file.title || file.name || file.id), h("span", { class: "muted small" }, ` ${file.mimetype ?? ""} ${file.size ? `${file.size.toLocaleString()} bytes` : ""}`))));
+  if (message.edited) parts.push(h("span", { class: "edited", dataset: { testid: "edited" } }, "(edited)"));
+  if (message.reactions?.length) parts.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, mrkdwn(`:${one.name}:`), " ", String(one.count ?? one.users?.length ?? 1)))));
+  return parts;
+}
+
+function attached(attachment, scene) {
+  return h("div", { class: "attached" }, attachment.blocks ? renderBlocks(attachment.blocks, scene) : [
+    attachment.pretext && h("div", { class: "text" }, mrkdwn(attachment.pretext)),
+    attachment.title && h("b", {}, isolated(attachment.title)),
+    h("div", { class: "text" }, mrkdwn(attachment.text ?? attachment.fallback ?? "")),
+  ]);
+}
+
+const repliers = (message) => (message.reply_users ?? []).map(user).filter(Boolean);
+
+function replyBar(message, onThread) {
+  if (!message.reply_count) return null;
+  const word = message.reply_count === 1 ? "1 reply" : `${message.reply_count} replies`;
+  return h("button", { type: "button", class: "reply-bar", dataset: { testid: "replies" }, on: { click: onThread } },
+    h("span", { class: "reply-avatars" }, repliers(message).slice(0, 4).map((one) => avatar(one, "avatar-small"))),
+    h("span", { class: "reply-count" }, word),
+    message.latest_reply && h("span", { class: "muted small" }, "Last reply ", messageTime(message.latest_reply)),
+    icon("chevron", "sideways"));
+}
+
+// messageNode draws one message. place: { compact, inThread, onThread, scene }.
+function messageNode(message, place) {
+  const author = authorOf(message);
+  const ephemeral = Boolean(message.ephemeral_to);
+  const head = place.compact ? null : h("div", { class: "message-head" }, authorLine(message));
+  return h("article", {
+    class: ["message", place.compact && "compact", ephemeral && "ephemeral", state.thread === message.ts && !place.inThread && "open-thread"],
+    "aria-label": `${author.name}: ${excerpt(message.text, 120)}`,
+    dataset: { testid: "message", ts: message.ts, user: message.user, ephemeral: ephemeral ? "true" : undefined, threadTs: message.thread_ts },
+  },
+  h("div", { class: "gutter" }, place.compact ? messageTime(message.ts) : avatar(author)),
+  h("div", { class: "message-main" },
+    ephemeral && h("div", { class: "only-you" }, icon("lock"), "Only visible to you"),
+    head,
+    body(message, place.scene),
+    !place.inThread && !ephemeral && replyBar(message, place.onThread)),
+  place.onThread && !place.inThread && !ephemeral && h("div", { class: "message-tools" }, iconButton("thread", "Reply in thread", { dataset: { testid: "reply" }, on: { click: place.onThread } })));
+}
+
+// A MessageList keeps a scrolling element equal to a list of messages. Nodes
+// of messages that did not change are left alone: a spinner goes on turning, a
+// half-made choice and the focus stay where they are.
+export class MessageList {
+  // scenes(message) says what the elements of a message do.
+  constructor(element, { scenes, onThread, inThread = false }) {
+    Object.assign(this, { element, scenes, onThread, inThread });
+    this.nodes = new Map(); // key → { node, signature }
+  }
+
+  clear() { this.nodes.clear(); this.element.replaceChildren(); }
+
+  // show brings the list up to date; before and after are nodes of the page.
+  show(messages, { before = [], after = [], afterFirst = null } = {}) {
+    const atEnd = this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight < 80;
+    const wasEmpty = this.nodes.size === 0;
+    const wanted = [...before];
+    const seen = new Set();
+    messages.forEach((message, index) => {
+      const previous = messages[index - 1];
+      const newDay = !previous || dayOf(previous.ts) !== dayOf(message.ts);
+      if (newDay && !this.inThread) wanted.push(this.kept(`day ${dayOf(message.ts)}`, "", seen, () => h("div", { class: "day", role: "separator" }, h("span", {}, dayOf(message.ts)))));
+      const compact = !newDay && follows(message, previous) && !(this.inThread && index === 1);
+      const key = `${message.ts} ${message.ephemeral_to ?? ""}`;
+      const signature = JSON.stringify([message, compact, state.me, state.thread === message.ts]);
+      wanted.push(this.kept(key, signature, seen, () => messageNode(message, {
+        compact, inThread: this.inThread, scene: this.scenes(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
+      if (index === 0 && afterFirst) wanted.push(afterFirst);
+    });
+    for (const key of this.nodes.keys()) if (!seen.has(key)) this.nodes.delete(key);
+    arrange(this.element, [...wanted, ...after]);
+    if (atEnd || wasEmpty) this.toEnd();
+  }
+
+  kept(key, signature, seen, draw) {
+    seen.add(key);
+    const entry = this.nodes.get(key);
+    if (entry?.signature === signature) return entry.node;
+    const node = draw();
+    if (entry) keepFocus(entry.node, node);
+    this.nodes.set(key, { node, signature });
+    return node;
+  }
+
+  toEnd() { this.element.scrollTop = this.element.scrollHeight; }
+}
+
+// arrange makes the children of an element be these nodes, moving as few as it
+// can.
+function arrange(element, nodes) {
+  const wanted = new Set(nodes);
+  for (const child of [...element.childNodes]) if (!wanted.has(child)) child.remove();
+  nodes.forEach((node, index) => { if (element.childNodes[index] !== node) element.insertBefore(node, element.childNodes[index] ?? null); });
+}
+
+// keepFocus moves the focus to the same element of a redrawn message. When it
+// is gone (a button of a card that ended), the message itself takes it, so that
+// a keyboard user is not thrown back to the top of the page.
+function keepFocus(old, fresh) {
+  if (!old.contains(document.activeElement)) return;
+  const { actionId, blockId, testid } = document.activeElement.dataset;
+  const same = [...fresh.querySelectorAll("[data-testid]")].find((one) => one.dataset.actionId === actionId && one.dataset.blockId === blockId && one.dataset.testid === testid);
+  queueMicrotask(() => { const target = same ?? fresh; if (!same) fresh.tabIndex = -1; target.focus({ preventScroll: true }); });
+}
+
+export function threadDivider(count) {
+  return h("div", { class: "thread-divider" }, h("span", {}, count === 1 ? "1 reply" : `${count} replies`));
+}
+
+export { replace };

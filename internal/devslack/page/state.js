@@ -1,0 +1,57 @@
+// What the page knows. One object, changed by app.js and read by the rest.
+import { names } from "./text.js";
+
+export const state = {
+  workspace: null, // GET /_dev/workspace
+  usergroups: [],
+  me: null, // the id of the user who is played
+  channel: null, // the id of the open channel
+  thread: null, // the ts of the open thread's parent
+  tab: "messages", // of a DM with the app: home | messages | about
+  pane: "channel", // on a phone, what is in front: list | channel | thread
+  messages: new Map(), // channel id → messages, oldest first
+  replies: new Map(), // thread ts → messages, parent first
+  views: [], // views of the user who is played
+  unread: new Map(), // channel id → number
+  notices: new Map(), // channel id → sentences of the page itself, such as a command that failed
+  sockets: null, // connections of the app; null until known
+  live: false, // the event stream is open
+  drafts: new Map(), // composer key → text
+};
+
+export const user = (id) => state.workspace?.users.find((one) => one.id === id) ?? null;
+export const channel = (id) => state.workspace?.channels.find((one) => one.id === id) ?? null;
+export const app = () => state.workspace?.app ?? {};
+export const bot = () => user(app().bot_user_id);
+export const appName = () => bot()?.name ?? "The app";
+
+// players are the users that a person can be: all but our bot and those who
+// were deactivated.
+export const players = () => (state.workspace?.users ?? []).filter((one) => one.kind !== "deactivated" && one.id !== app().bot_user_id);
+
+// isMember says whether somebody is in a channel. A channel that lists nobody
+// is open to all.
+export const isMember = (one, id) => !one.members || one.members.includes(id);
+
+// myChannels are those that the played user sees.
+export const myChannels = () => (state.workspace?.channels ?? []).filter((one) => isMember(one, state.me));
+
+// isAppDM says whether a channel is the conversation with the app.
+export const isAppDM = (one) => one?.kind === "im" && (one.members ?? []).includes(app().bot_user_id);
+
+// partner is the other one in a DM.
+export const partner = (one) => user((one?.members ?? []).find((id) => id !== state.me)) ?? bot();
+
+export const channelName = (one) => (one?.kind === "im" ? partner(one)?.name ?? "direct message" : one?.name ?? "");
+
+const kindWords = { guest: "guest", external: "other organization", bot: "bot", deactivated: "deactivated" };
+export const kindWord = (one) => kindWords[one?.kind] ?? "";
+
+names.user = user;
+names.channel = channel;
+names.usergroup = (id) => state.usergroups.find((one) => one.id === id) ?? null;
+names.me = () => state.me;
+names.app = appName;
+names.list = (source) => (source === "users"
+  ? (state.workspace?.users ?? []).filter((one) => one.kind !== "deactivated").map((one) => ({ id: one.id, label: one.name }))
+  : myChannels().map((one) => ({ id: one.id, label: one.kind === "im" ? channelName(one) : `#${one.name}` })));

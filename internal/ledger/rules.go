@@ -1,0 +1,199 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// rules check that each event may happen where it stands in its run. They are written apart from the fold ([Run]) and
+// from the code that runs tools, so that a mistake there shows here. They remember the runs that have not ended, and
+// nothing else.
+type rules struct {
+	runs map[string]*ruleRun
+}
+
+type ruleRun struct {
+	calls  map[string]*ruleCall
+	asks   map[string]*ruleAsk
+	opaque bool // a body was erased: what follows can't be judged any more
+}
+
+type ruleCall struct {
+	decision DecisionType
+	ask      *ruleAsk
+	started  bool
+	finished bool
+}
+
+type ruleAsk struct {
+	digest   string
+	resolved ResolutionType
+}
+
+// afterEnd are the kinds that may still come when their run has ended: what stands in Slack is brought up to date, and
+// what people did too late is kept.
+var afterEnd = map[string]bool{
+	"run_stop_requested": true, "approval_shown": true, "approval_voted": true, "message_posted": true, "message_settled": true,
+	"message_received": true,
+}
+
+// check reads one more event; a [*Problem] is its error. ended finds out whether the event's run had ended before.
+func (s *rules) check(e Event, ended func() (bool, error)) error {
+	if e.Run == "" {
+		return nil
+	}
+	r := s.runs[e.Run]
+	if r == nil {
+		over, err := ended()
+		if err != nil {
+			return err
+		}
+		if over && afterEnd[e.Kind()] {
+			return nil
+		}
+		if over {
+			return &Problem{Seq: e.Seq, Kind: BadRun, What: "its run has ended before"}
+		}
+		r = &ruleRun{calls: map[string]*ruleCall{}, asks: map[string]*ruleAsk{}}
+		s.runs[e.Run] = r
+	}
+	what := r.check(e)
+	if e.Kind() == "run_finished" {
+		delete(s.runs, e.Run)
+	}
+	if what != "" {
+		return &Problem{Seq: e.Seq, Kind: BadRun, What: what}
+	}
+	return nil
+}
+
+// check says what is wrong with an event of the run; "" if nothing is.
+func (r *ruleRun) check(e Event) string {
+	if _, erased := e.Body.(*Erased); erased {
+		r.opaque = true
+	}
+	if r.opaque {
+		return ""
+	}
+	switch b := e.Body.(type) {
+	case *ModelCompleted:
+		return r.modelCompleted(b)
+	case *PermissionDecided:
+		r.call(e.Call).decision = b.Type
+	case *ApprovalRequested:
+		return r.requested(r.call(e.Call), b)
+	case *ApprovalShown:
+		return r.known(b.Approval)
+	case *ApprovalVoted:
+		return r.known(b.Approval)
+	case *ApprovalResolved:
+		return r.resolved(b)
+	case *ToolStarted:
+		return r.call(e.Call).start(b)
+	case *ToolFinished:
+		return r.call(e.Call).finish(b)
+	case *RunFinished:
+		return r.finished()
+	}
+	return ""
+}
+
+func (r *ruleRun) call(id string) *ruleCall {
+	if r.calls[id] == nil {
+		r.calls[id] = &ruleCall{}
+	}
+	return r.calls[id]
+}
+
+func (r *ruleRun) modelCompleted(b *ModelCompleted) string {
+	for _, tc := range b.ToolCalls {
+		if r.calls[tc.ID] != nil {
+			return fmt.Sprintf("the call %q was made before in its run", tc.ID)
+		}
+		r.call(tc.ID)
+	}
+	return ""
+}
+
+func (r *ruleRun) requested(c *ruleCall, b *ApprovalRequested) string {
+	digest := sha256.Sum256([]byte(b.Arguments))
+	switch {
+	case b.Digest != hex.EncodeToString(digest[:]):
+		return "its digest is not that of its arguments"
+	case c.decision == Allow || c.decision == Deny:
+		return fmt.Sprintf("people are asked about a call whose decision was %s", c.decision)
+	case c.started || c.finished:
+		return "people are asked about a call that has started or ended"
+	}
+	c.ask = &ruleAsk{digest: b.Digest}
+	r.asks[b.Approval] = c.ask
+	return ""
+}
+
+func (r *ruleRun) known(approval string) string {
+	if r.asks[approval] == nil {
+		return "it is about an approval that nobody asked for"
+	}
+	return ""
+}
+
+func (r *ruleRun) resolved(b *ApprovalResolved) string {
+	a := r.asks[b.Approval]
+	switch {
+	case a == nil:
+		return "an approval is resolved that nobody asked for"
+	case a.resolved != "":
+		return "an approval is resolved twice"
+	}
+	a.resolved = b.Type
+	return ""
+}
+
+func (c *ruleCall) start(b *ToolStarted) string {
+	switch {
+	case c.finished:
+		return "a call starts that has ended"
+	case c.started:
+		return "a call starts twice"
+	}
+	c.started = true
+	switch {
+	case c.decision == Allow:
+		return ""
+	case c.ask == nil || c.ask.resolved != Approved:
+		return "a call starts that nobody allowed"
+	case c.ask.digest != b.Digest:
+		return "what starts is not what was approved"
+	}
+	return ""
+}
+
+func (c *ruleCall) finish(b *ToolFinished) string {
+	switch {
+	case !b.State.Terminal():
+		return fmt.Sprintf("a call ends as %q, which is no end", b.State)
+	case c.finished:
+		return "a call ends twice"
+	case b.State == OutputDenied && c.started:
+		return "a call is denied that has started"
+	case b.State == OutputAvailable && !c.started:
+		return "a call has an output that never started"
+	}
+	c.finished = true
+	return ""
+}
+
+func (r *ruleRun) finished() string {
+	for id, c := range r.calls {
+		if !c.finished {
+			return fmt.Sprintf("the run ends before its call %q", id)
+		}
+	}
+	for _, a := range r.asks {
+		if a.resolved == "" {
+			return "the run ends while people are still asked"
+		}
+	}
+	return ""
+}

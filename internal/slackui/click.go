@@ -1,0 +1,420 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+)
+
+const (
+	// ackBy is when a click is acknowledged whatever has become of it: half a second before Slack gives up and shows the
+	// person a warning.
+	ackBy = 2500 * time.Millisecond
+
+	// decideLimit bounds the recording of a decision; it counts long after the acknowledgement.
+	decideLimit = 30 * time.Second
+
+	// triggerLimit is how long Slack lets us open a modal after a click.
+	triggerLimit = 3 * time.Second
+)
+
+// What people are told privately when a click has no effect.
+const (
+	notRecordedClick = "I can't record this, so nothing is approved. The buttons stay; try again."
+	notRecordedStop  = "I can't record this, so nothing is stopped yet. The button stays; try again."
+	misfitClick      = "This button doesn't belong to this message, so nothing was decided. Use the buttons of the card itself."
+	strangeClick     = "This click came from another workspace or app, so nothing was decided."
+	unknownCard      = "I don't know this request: it isn't in my records, so it can't be decided here. Nothing was done."
+	unknownRun       = "I don't know this run: it isn't in my records, so there is nothing to stop."
+	endedRun         = "This run is over already."
+	doubleCard       = "This request was posted twice by mistake. The other card counts."
+	busyClick        = "There is too much going on, so nothing was decided. Please try again in a moment."
+	failedClick      = "Something went wrong, so nothing was decided. Please try again."
+)
+
+// A click is what a person did to a button of ours. Nothing in it is believed but who clicked; the rest has to fit what
+// the journal says.
+type click struct {
+	action, value string
+	block         string // block_id of the button's block
+	by            ledger.Actor
+
+	// In a message:
+	channel, ts, thread string
+	byUs                bool // we wrote the message
+
+	// In a modal:
+	view, hash, subject string // subject: the approvalId that the modal is about
+
+	trigger string
+	receipt *receipt
+}
+
+func (c *click) modal() bool { return c.view != "" }
+
+// place is where the person can be told something.
+func (c *click) place() ledger.Place { return ledger.Place{Channel: c.channel, Thread: c.thread} }
+
+// click takes in a click, in the socket's goroutine.
+func (u *UI) click(ctx context.Context, cb slack.InteractionCallback, r *receipt) {
+	if cb.Type != slack.InteractionTypeBlockActions {
+		u.socket.once("interaction "+string(cb.Type), "an interaction of a kind that isn't used here", "type", cb.Type)
+		r.ack()
+		return
+	}
+	for _, a := range cb.ActionCallback.BlockActions {
+		if a != nil {
+			u.act(ctx, u.parse(cb, a, r), cb)
+			return // a click is one action
+		}
+	}
+	r.ack()
+}
+
+func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receipt) *click {
+	team := cb.User.TeamID
+	if team == "" {
+		team = cb.Team.ID
+	}
+	c := &click{
+		action: a.ActionID, value: a.Value, block: a.BlockID, trigger: cb.TriggerID, receipt: r,
+		by: ledger.Actor{Kind: ledger.ActorUser, Team: team, ID: cb.User.ID, Name: cb.User.Name, Via: surface},
+	}
+	if cb.Container.Type == "view" || cb.Container.ViewID != "" {
+		c.view, c.hash, c.subject = cb.View.ID, cb.View.Hash, cb.View.PrivateMetadata
+		return c
+	}
+	c.channel, c.ts, c.thread = cb.Container.ChannelID, cb.Container.MessageTs, cb.Container.ThreadTs
+	m := cb.Message
+	c.byUs = !cb.Container.IsEphemeral && (m.BotID == u.client.BotID || m.BotID == "" && m.User == u.client.BotUser) &&
+		(m.Timestamp == "" || m.Timestamp == c.ts) && (cb.Channel.ID == "" || cb.Channel.ID == c.channel)
+	return c
+}
+
+// act hands a click to the lane of what it is about. It is acknowledged when its effect is recorded, or when Slack
+// would lose patience.
+func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
+	var lane string
+	var work func(context.Context, *click)
+	switch c.action {
+	case actionApprove, actionDeny:
+		lane, work = "ask/"+c.value, u.decide
+	case actionReview:
+		lane, work = "review/"+c.by.ID, u.review
+	case actionStop:
+		lane, work = "stop/"+c.value, u.stop
+	default:
+		u.socket.once("action "+c.action, "a button that isn't known", "action", c.action)
+		c.receipt.ack()
+		return
+	}
+	if !u.fits(cb, c) {
+		work = func(ctx context.Context, c *click) { u.refuse(ctx, c, strangeClick) }
+	}
+	late := time.AfterFunc(ackBy, c.receipt.ack)
+	ok := u.lanes.do(ctx, lane, func(ctx context.Context) {
+		defer late.Stop()
+		defer c.receipt.ack()
+		work(ctx, c)
+	})
+	if !ok {
+		late.Stop()
+		c.receipt.ack()
+		u.log.Warn("too much at once: a click had no effect", "user", c.by.ID)
+		u.lanes.do(ctx, "tell/"+c.by.ID, func(ctx context.Context) { u.refuse(ctx, c, busyClick) })
+	}
+}
+
+// fits tells whether a click is from our workspace and about our app.
+func (u *UI) fits(cb slack.InteractionCallback, c *click) bool {
+	app := u.client.appID()
+	if app == "" || cb.APIAppID != app || cb.Team.ID != u.client.Team || c.by.ID == "" {
+		return false
+	}
+	return !c.modal() || cb.View.AppID == "" || cb.View.AppID == app
+}
+
+// A subject is the ask that a click is about, as the journal has it.
+type subject struct {
+	approval string
+	place    ledger.Place
+	stands   []string  // ts of the messages where its card is known to stand
+	until    time.Time // the deadline on a card whose post hasn't been answered yet
+	shown    bool      // the showing of this very message is recorded
+	over     bool      // all of its run is over and settled
+	alien    bool      // another thing of ours stands in the message that was clicked
+}
+
+// subject finds the ask that a click is about; false: there is none.
+func (u *UI) subject(ctx context.Context, c *click) (subject, bool, error) {
+	if s, ok := u.outbox.subject(c.value, c.channel, c.ts); ok {
+		return s, true, nil
+	}
+	run, a, err := u.past(ctx, c.value)
+	if err != nil || a == nil {
+		return subject{}, false, err
+	}
+	s := subject{approval: c.value, place: askPlace(a, run.Started.Place), over: run.Settled}
+	for _, at := range a.Shown {
+		if at.Surface == surface {
+			s.stands = append(s.stands, at.TS)
+			s.shown = s.shown || at.TS == c.ts
+		}
+	}
+	return s, true, nil
+}
+
+// past reads an ask from the journal, whose run isn't in memory any more (or not yet).
+func (u *UI) past(ctx context.Context, approval string) (*ledger.Run, *ledger.Approval, error) {
+	e, ok, err := u.journal.Claimed(ctx, ledger.ClaimApproval(approval))
+	if err != nil || !ok {
+		return nil, nil, err
+	}
+	run, ok, err := u.journal.LoadRun(ctx, e.Run)
+	if err != nil || !ok || run.Started == nil {
+		return nil, nil, err
+	}
+	return run, run.Approval(approval), nil
+}
+
+// belongs tells whether a click in a message is on the card of the ask that it names. A card whose post hasn't been
+// answered yet has no known message; then the rest has to do.
+func (s subject) belongs(c *click) bool {
+	return s.fits(c) && (len(s.stands) == 0 || slices.Contains(s.stands, c.ts))
+}
+
+// fits tells whether channel, thread, author and block of a click are those of the ask's card.
+func (s subject) fits(c *click) bool {
+	if c.channel != s.place.Channel || !c.byUs || s.alien || !strings.HasPrefix(c.block, s.approval) {
+		return false
+	}
+	// Outside of a thread a message has none, or its own ts as the thread's.
+	return c.thread == s.place.Thread || s.place.Thread == "" && c.thread == c.ts
+}
+
+// decide is a click on Approve or Deny.
+func (u *UI) decide(ctx context.Context, c *click) {
+	ctx, cancel := context.WithTimeout(ctx, decideLimit)
+	defer cancel()
+	s, ok, err := u.subject(ctx, c)
+	switch {
+	case err != nil:
+		u.log.Error("a click could not be looked up", "error", err)
+		u.refuse(ctx, c, failedClick)
+		return
+	case !ok:
+		u.disown(ctx, c, unknownCard)
+		return
+	case c.modal() && c.subject != c.value, !c.modal() && !s.belongs(c):
+		u.misfit(ctx, c, s)
+		return
+	}
+	if !c.modal() && !s.shown && !s.over {
+		u.outbox.adopt(c.value, c.channel, c.ts)
+		err = u.outbox.shown(ctx, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
+	}
+	if err == nil {
+		err = u.resolve(ctx, c)
+	}
+	c.receipt.ack()
+	u.decided(ctx, c, s, err)
+}
+
+func (u *UI) resolve(ctx context.Context, c *click) error {
+	d := approvals.Decision{Type: ledger.Denied, By: c.by}
+	if c.action == actionApprove {
+		d.Type = ledger.Approved
+	}
+	_, err := u.approvals.ResolveByID(ctx, c.value, d)
+	return err
+}
+
+// decided tells the person what came of it, where the card alone doesn't.
+func (u *UI) decided(ctx context.Context, c *click, s subject, err error) {
+	c.channel, c.thread = s.place.Channel, s.place.Thread // of a modal: where it was opened from
+	switch {
+	case err == nil:
+		if c.modal() {
+			u.closeModal(ctx, c, "Recorded. The card shows how it goes on.")
+		}
+		return
+	case errors.Is(err, ledger.ErrNotRecorded):
+		u.tell(ctx, c.place(), c.by.ID, notRecordedClick)
+		return
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		u.log.Error("a decision was not recorded in time", "approval", c.value, "error", err)
+		u.tell(context.WithoutCancel(ctx), c.place(), c.by.ID, failedClick)
+		return
+	}
+	u.refuse(ctx, c, refusal(err))
+	if _, _, over := approvals.Ended(err); over && s.over && !c.modal() {
+		u.restate(ctx, c)
+	}
+}
+
+// refuse tells a person privately why their click had no effect.
+func (u *UI) refuse(ctx context.Context, c *click, sentence string) {
+	c.receipt.ack()
+	if c.modal() {
+		u.closeModal(ctx, c, sentence)
+		return
+	}
+	u.tell(ctx, c.place(), c.by.ID, sentence)
+}
+
+// misfit refuses a click whose value doesn't belong to its message. A second card of the same ask, left behind by a
+// post whose answer was lost, ends there.
+func (u *UI) misfit(ctx context.Context, c *click, s subject) {
+	u.log.Warn("a click that doesn't fit its message", "user", c.by.ID, "channel", c.channel, "ts", c.ts, "approval", c.value)
+	if !c.modal() && s.fits(c) {
+		u.refuse(ctx, c, doubleCard)
+		u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(doubleCard))
+		return
+	}
+	u.refuse(ctx, c, misfitClick)
+}
+
+// disown refuses a click on something that the journal doesn't know. If the message is one of ours that we don't know
+// either, it is made terminal and says why; a forged value alone ends no card.
+func (u *UI) disown(ctx context.Context, c *click, why string) {
+	forged := c.value == "" || c.action != actionStop && !strings.HasPrefix(c.block, c.value)
+	if c.modal() || !c.byUs || forged || u.outbox.knows(c.channel, c.ts) {
+		u.log.Warn("a click about something unknown", "user", c.by.ID, "channel", c.channel, "ts", c.ts, "value", c.value)
+		u.refuse(ctx, c, misfitClick)
+		return
+	}
+	u.refuse(ctx, c, why)
+	u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(why))
+}
+
+// restate shows the last state of an ask that is long over on a card that doesn't show it.
+func (u *UI) restate(ctx context.Context, c *click) {
+	run, a, err := u.past(ctx, c.value)
+	if err != nil || a == nil {
+		return
+	}
+	for _, call := range run.Calls {
+		if call.Approval == a {
+			u.outbox.override(ctx, c.channel, c.ts, u.renderer.card(run, call, a.Until()))
+		}
+	}
+}
+
+// closeModal replaces what a modal shows by one sentence.
+func (u *UI) closeModal(ctx context.Context, c *click, sentence string) {
+	view := sentenceModal(sentence)
+	if _, err := u.client.api.UpdateViewContext(ctx, view, "", "", c.view); err != nil {
+		u.log.Warn("a modal could not be updated", "error", err)
+	}
+}
+
+func sentenceModal(sentence string) slack.ModalViewRequest {
+	return slack.ModalViewRequest{
+		Type:  slack.VTModal,
+		Title: slack.NewTextBlockObject(slack.PlainTextType, "Approval", false, false),
+		Close: slack.NewTextBlockObject(slack.PlainTextType, "Close", false, false),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewSectionBlock(
+			&slack.TextBlockObject{Type: slack.MarkdownType, Text: sentence, Verbatim: true}, nil, nil)}},
+	}
+}
+
+// stop is a click on Stop, on a run's progress.
+func (u *UI) stop(ctx context.Context, c *click) {
+	ctx, cancel := context.WithTimeout(ctx, decideLimit)
+	defer cancel()
+	place, fits, known := u.outbox.stoppable(c.value, c.channel, c.ts)
+	if !known {
+		u.stopPast(ctx, c)
+		return
+	}
+	if c.modal() || !fits || !c.byUs || c.channel != place.Channel || c.thread != "" && c.thread != place.Thread {
+		u.log.Warn("a stop that doesn't fit its message", "user", c.by.ID, "channel", c.channel, "ts", c.ts)
+		u.refuse(ctx, c, misfitClick)
+		return
+	}
+	err := u.agent.Stop(ctx, c.value, c.by)
+	c.receipt.ack()
+	switch {
+	case err == nil:
+	case errors.Is(err, ledger.ErrNotRecorded):
+		u.tell(ctx, c.place(), c.by.ID, notRecordedStop)
+	default:
+		u.tell(ctx, c.place(), c.by.ID, refusal(err))
+	}
+}
+
+// stopPast explains a Stop of a run that isn't in memory.
+func (u *UI) stopPast(ctx context.Context, c *click) {
+	run, ok, err := u.journal.LoadRun(ctx, c.value)
+	switch {
+	case err != nil:
+		u.refuse(ctx, c, failedClick)
+	case !ok || run.Started == nil:
+		u.disown(ctx, c, unknownRun)
+	default:
+		u.refuse(ctx, c, endedRun)
+	}
+}
+
+// review is a click on Review: a modal with all of the request. It goes past the outbox, because Slack gives three
+// seconds for it.
+func (u *UI) review(ctx context.Context, c *click) {
+	c.receipt.ack() // nothing is decided; the modal is the answer
+	s, ok, err := u.subject(ctx, c)
+	if err != nil || !ok {
+		u.disown(ctx, c, unknownCard)
+		return
+	}
+	if c.modal() || !s.belongs(c) {
+		u.misfit(ctx, c, s)
+		return
+	}
+	view, file, ok := u.outbox.review(c.value)
+	if !ok {
+		u.refuse(ctx, c, "This request is over; the card shows how it ended.")
+		return
+	}
+	opening, cancel := context.WithTimeout(ctx, triggerLimit)
+	defer cancel()
+	opened, err := u.client.api.OpenViewContext(opening, c.trigger, view)
+	if err != nil {
+		u.log.Warn("a modal could not be opened", "error", err)
+		u.refuse(ctx, c, "The request could not be opened in time. Please click Review again.")
+		return
+	}
+	if file != nil {
+		u.link(ctx, c, s, opened.View.ID, file)
+	}
+}
+
+// link puts what a modal can't hold into a file in the thread, and the file's address into the modal.
+func (u *UI) link(ctx context.Context, c *click, s subject, view string, file *reviewFile) {
+	url, err := u.outbox.upload(ctx, c.value, s.place, file)
+	if err == nil {
+		if linked, ok := u.outbox.reviewLinked(c.value, url); ok {
+			_, err = u.client.api.UpdateViewContext(ctx, linked, "", "", view)
+		}
+	}
+	if err == nil {
+		return
+	}
+	u.log.Error("a request's full text could not be shown", "approval", c.value, "error", err)
+	sentence := fmt.Sprintf("The request is too long for this window and the file with its full text could not be sent (%s). "+
+		"Without it there is nothing to approve here; you can still deny.", orNoAnswer(errorCode(err)))
+	_, _ = u.client.api.UpdateViewContext(ctx, sentenceModal(sentence), "", "", view)
+}
+
+func orNoAnswer(code string) string {
+	if code == "" {
+		return "no answer from Slack"
+	}
+	return code
+}

@@ -1,0 +1,616 @@
+package slackui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+)
+
+const (
+	// callsMost is how many calls are under way at once.
+	callsMost = 16
+
+	// lateAfter is how long a card's post may take before its deadline is counted anew: people get the time that it says.
+	lateAfter = 2 * time.Second
+
+	// shakyFor is how long an update whose answer never came may still arrive, after one that was sent later.
+	shakyFor = 15 * time.Second
+
+	findPage  = 200
+	findPages = 20
+)
+
+// An outbox brings what stands in Slack to what the journal says. One goroutine decides what is sent next; each call
+// runs in a goroutine of its own, one per thing at most, so that what is sent later can't arrive earlier. What a thing
+// looks like is rendered in the moment of sending.
+type outbox struct {
+	client    *Client
+	journal   *ledger.Ledger
+	approvals *approvals.Registry
+	renderer  *renderer
+	log       *slog.Logger
+	wake      chan struct{} // holds one: something changed
+
+	mu       sync.Mutex
+	book     *book
+	posts    map[string]*channelState
+	updates  bucket
+	finds    bucket
+	calls    int             // under way
+	settling map[string]bool // runs whose settling is being recorded, or has to wait
+	stopping bool            // only endings are brought out still
+	err      error           // Slack refuses our token
+	wg       sync.WaitGroup  // calls
+
+	filesMu sync.Mutex
+	files   map[string]string // approvalId to the address of the file with its full text
+}
+
+// channelState is a channel's budget. One post at a time keeps the order of what is posted.
+type channelState struct {
+	bucket
+	posting bool
+}
+
+func newOutbox(c *Client, j *ledger.Ledger, a *approvals.Registry, r *renderer, log *slog.Logger) *outbox {
+	return &outbox{
+		client: c, journal: j, approvals: a, renderer: r, log: log, wake: make(chan struct{}, 1),
+		book: newBook(), posts: map[string]*channelState{}, settling: map[string]bool{}, files: map[string]string{},
+		updates: bucket{every: updateEvery, burst: updateBurst}, finds: bucket{every: findEvery, burst: findBurst},
+	}
+}
+
+// poke makes the deciding goroutine look again.
+func (o *outbox) poke() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until ctx ends, and waits for the calls that are under way then. The calls end with ctx, too.
+func (o *outbox) run(ctx context.Context) error {
+	defer o.wg.Wait()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		next, err := o.dispatch(ctx)
+		if err != nil {
+			return err
+		}
+		timer.Reset(next)
+		select {
+		case <-o.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// rank orders what competes for the same budget: asks, then answers, then endings, then progress.
+type rank int
+
+const (
+	rankAsk rank = iota
+	rankAnswer
+	rankEnding
+	rankProgress
+)
+
+func (o *outbox) rank(t *thing) rank {
+	switch {
+	case o.book.open(t):
+		return rankAsk
+	case t.Kind == kindAnswer:
+		return rankAnswer
+	case t.Kind == kindCard, o.book.ended(t):
+		return rankEnding
+	}
+	return rankProgress
+}
+
+// dispatch starts everything that may start now, and says when to look again at the latest.
+func (o *outbox) dispatch(ctx context.Context) (time.Duration, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	now := time.Now()
+	next := now.Add(time.Hour)
+	for _, t := range o.queue() {
+		if at := o.step(ctx, t, now); !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	return max(next.Sub(now), 0), nil
+}
+
+// queue lists the things to look at, the most urgent first.
+func (o *outbox) queue() []*thing {
+	type entry struct {
+		t    *thing
+		rank rank
+	}
+	all := make([]entry, 0, len(o.book.dirty))
+	for t := range o.book.dirty {
+		all = append(all, entry{t, o.rank(t)})
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.t.order, b.t.order))
+	})
+	out := make([]*thing, len(all))
+	for i, e := range all {
+		out[i] = e.t
+	}
+	return out
+}
+
+// step does the next thing for a thing, or says when that can be done. The zero time: not before something changes.
+func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
+	switch {
+	case t.busy:
+		return time.Time{} // it is looked at again when its call ends
+	case t.settled:
+		delete(o.book.dirty, t)
+		return time.Time{}
+	case now.Before(t.notBefore):
+		return t.notBefore
+	case o.calls >= callsMost:
+		return time.Time{}
+	case t.gone != "" || t.final && t.confirmed != "" && t.recorded:
+		return o.settle(ctx, t)
+	case t.stands() && !t.recorded && t.run != "":
+		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, t.until) })
+		return time.Time{}
+	case !t.stands() && t.lookFirst:
+		return o.find(ctx, t, now)
+	case !t.stands():
+		return o.post(ctx, t, now)
+	}
+	return o.update(ctx, t, now)
+}
+
+// start runs a call for a thing in a goroutine of its own.
+func (o *outbox) start(ctx context.Context, t *thing, call func(context.Context)) {
+	t.busy = true
+	o.calls++
+	o.wg.Go(func() {
+		call(ctx)
+		o.mu.Lock()
+		t.busy = false
+		o.calls--
+		o.mu.Unlock()
+		o.poke()
+	})
+}
+
+// post sends a thing's first message.
+func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
+	if o.pointless(t) {
+		t.gone = "not_shown"
+		return o.settle(ctx, t)
+	}
+	if o.stopping && (o.rank(t) == rankProgress || o.book.open(t)) {
+		return time.Time{}
+	}
+	ch := o.channel(t.place.Channel)
+	if ch.posting {
+		return time.Time{}
+	}
+	if at := ch.at(now, 0); at.After(now) {
+		return at
+	}
+	out, until, final := o.book.render(t, o.renderer, now)
+	ch.take(now)
+	ch.posting = true
+	t.until = until
+	o.start(ctx, t, func(ctx context.Context) { o.sendPost(ctx, t, out, final, now) })
+	return time.Time{}
+}
+
+// pointless tells whether a card was overtaken before anybody could see it: its run was stopped, which the progress
+// says. A card that nobody could be asked with is posted all the same: it says why nothing was done.
+func (o *outbox) pointless(t *thing) bool {
+	run := o.book.runs[t.run]
+	if t.Kind != kindCard || run == nil {
+		return false
+	}
+	a := run.Approval(t.ID)
+	return a != nil && a.Resolved != nil && a.Resolved.Source == ledger.SourceAbort && len(a.Shown) == 0
+}
+
+func (o *outbox) channel(id string) *channelState {
+	ch := o.posts[id]
+	if ch == nil {
+		ch = &channelState{bucket: bucket{every: postEvery, burst: postBurst}}
+		o.posts[id] = ch
+	}
+	return ch
+}
+
+// update brings a message that stands there to its wanted state.
+func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time {
+	rank := o.rank(t)
+	reserve := 0
+	if rank == rankProgress {
+		if o.stopping {
+			return time.Time{}
+		}
+		if at := t.updated.Add(progressEvery); at.After(now) {
+			return at
+		}
+		reserve = updateReserve
+	}
+	out, until, final := o.book.render(t, o.renderer, now)
+	if out.hash() == t.confirmed && now.After(t.shaky) {
+		t.final = final
+		if !final {
+			delete(o.book.dirty, t)
+			return time.Time{}
+		}
+		if t.recorded {
+			return o.settle(ctx, t)
+		}
+		return time.Time{}
+	}
+	if out.hash() == t.confirmed {
+		return t.shaky.Add(1)
+	}
+	if at := o.updates.at(now, reserve); at.After(now) {
+		return at
+	}
+	o.updates.take(now)
+	t.until, t.updated = until, now
+	o.start(ctx, t, func(ctx context.Context) { o.sendUpdate(ctx, t, out, final) })
+	return time.Time{}
+}
+
+// find looks for a message whose post was never answered.
+func (o *outbox) find(ctx context.Context, t *thing, now time.Time) time.Time {
+	if at := o.finds.at(now, 0); at.After(now) {
+		return at
+	}
+	o.finds.take(now)
+	o.start(ctx, t, func(ctx context.Context) { o.search(ctx, t) })
+	return time.Time{}
+}
+
+// options are what every message of ours has: a text for notifications beside the blocks, and nothing that Slack adds.
+func options(r rendering) []slack.MsgOption {
+	return []slack.MsgOption{
+		slack.MsgOptionText(r.text, false), slack.MsgOptionBlocks(r.blocks...), slack.MsgOptionMetadata(r.metadata()),
+		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(), slack.MsgOptionParse(false),
+	}
+}
+
+func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bool, began time.Time) {
+	opts := options(out)
+	if t.place.Thread != "" {
+		opts = append(opts, slack.MsgOptionTS(t.place.Thread))
+	}
+	_, ts, err := o.client.api.PostMessageContext(ctx, t.place.Channel, opts...)
+	if err == nil && ts == "" {
+		err = errUnanswered
+	}
+	a := judge(err)
+	o.mu.Lock()
+	o.posted(t, ts, out, final, a)
+	until, record := t.until, t.stands() && !t.recorded && t.run != ""
+	if time.Since(began) > lateAfter {
+		until = time.Time{} // counted anew, from now
+	}
+	o.mu.Unlock()
+	if record {
+		o.record(ctx, t, until)
+	}
+	if a.verdict == refused {
+		o.unshowable(ctx, t, a.code)
+	}
+}
+
+// posted takes in the answer to a post. A click may have told us in the meantime where the message stands.
+func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer) {
+	ch := o.channel(t.place.Channel)
+	ch.posting = false
+	now := time.Now()
+	switch a.verdict {
+	case confirmed:
+		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), final
+		t.tries, t.notBefore, t.updated = 0, time.Time{}, now
+		return
+	case limited:
+		ch.stop(now, o.retry(t, a, now))
+	case unsure:
+		t.lookFirst = true
+	}
+	if t.stands() {
+		return
+	}
+	o.setback(t, a, now)
+}
+
+func (o *outbox) sendUpdate(ctx context.Context, t *thing, out rendering, final bool) {
+	_, ts, _, err := o.client.api.UpdateMessageContext(ctx, t.channel, t.ts, options(out)...)
+	if err == nil && ts != t.ts {
+		err = errUnanswered
+	}
+	a := judge(err)
+	o.mu.Lock()
+	o.updated(t, out, final, a)
+	gone := t.gone
+	o.mu.Unlock()
+	if gone != "" {
+		o.unshowable(ctx, t, gone)
+	}
+}
+
+// updated takes in the answer to an update.
+func (o *outbox) updated(t *thing, out rendering, final bool, a answer) {
+	now := time.Now()
+	switch a.verdict {
+	case confirmed:
+		t.tries, t.notBefore = 0, time.Time{}
+		if now.Before(t.shaky) {
+			// An update that was sent before may still be under way. This one is sent again when it can't be any more.
+			t.confirmed, t.notBefore, t.shaky = "", t.shaky, time.Time{}
+			return
+		}
+		t.confirmed, t.final = out.hash(), final
+		return
+	case limited:
+		o.updates.stop(now, o.retry(t, a, now))
+	case unsure:
+		t.confirmed = ""
+		if errors.Is(a.err, context.DeadlineExceeded) || a.code == "no_answer" && !answered5xx(a.err) {
+			t.shaky = now.Add(shakyFor)
+		}
+	}
+	o.setback(t, a, now)
+}
+
+// answered5xx tells whether Slack did answer, so that nothing of the call is under way any more.
+func answered5xx(err error) bool {
+	_, ok := errors.AsType[slack.StatusCodeError](err)
+	return ok
+}
+
+// retry counts a failure and says how long to wait: as long as Slack asks, or longer each time where it doesn't say.
+func (o *outbox) retry(t *thing, a answer, now time.Time) time.Duration {
+	if a.after > 0 {
+		return a.after
+	}
+	return retryAfter(t.tries + 1)
+}
+
+// setback takes in that a call didn't succeed.
+func (o *outbox) setback(t *thing, a answer, now time.Time) {
+	t.tries++
+	wait := retryAfter(t.tries)
+	switch a.verdict {
+	case limited:
+		wait = 0 // the bucket waits
+	case malformed:
+		if t.plain {
+			t.gone = a.code
+			break
+		}
+		t.plain, wait = true, 0
+	case refused:
+		t.gone = a.code
+	case locked:
+		o.err = botRefusal(a.err)
+	}
+	t.notBefore = now.Add(wait)
+	o.log.Warn("Slack did not take a message", "kind", t.Kind, "id", t.ID, "verdict", a.verdict, "code", a.code,
+		"tries", t.tries, "error", a.err)
+}
+
+// unshowable tells the registry that an ask can't be put to anybody here, so that nobody waits for an answer.
+func (o *outbox) unshowable(ctx context.Context, t *thing, code string) {
+	o.mu.Lock()
+	open := o.book.open(t)
+	o.mu.Unlock()
+	if open {
+		o.approvals.Unshowable(ctx, t.ID, surface, "the card could not be posted in Slack ("+code+")")
+	}
+}
+
+// record writes into the journal that a thing stands in Slack; of a card, that its ask was shown, first: that starts
+// the clock.
+func (o *outbox) record(ctx context.Context, t *thing, until time.Time) {
+	o.mu.Lock()
+	e := ledger.Event{Session: o.session(t), Run: t.run, Call: t.call, Actor: ledger.System, Body: &ledger.MessagePosted{
+		Thing: t.Thing, Channel: t.channel, TS: t.ts, Rendering: t.confirmed,
+	}}
+	card := t.Kind == kindCard
+	showing := approvals.Showing{Surface: surface, Channel: t.channel, TS: t.ts, Until: until}
+	o.mu.Unlock()
+	var err error
+	if card {
+		err = o.shown(ctx, t.ID, showing)
+	}
+	if err == nil {
+		_, err = o.journal.Append(ctx, e)
+	}
+	if _, ok := errors.AsType[*ledger.ConflictError](err); ok {
+		err = nil // it is recorded already
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		t.tries++
+		t.notBefore = time.Now().Add(retryAfter(t.tries))
+		o.log.Error("a message in Slack could not be recorded", "kind", t.Kind, "id", t.ID, "error", err)
+		return
+	}
+	t.recorded, t.tries = true, 0
+	o.book.dirty[t] = true
+}
+
+// shown reports a showing. An ask that is over needs none.
+func (o *outbox) shown(ctx context.Context, id string, s approvals.Showing) error {
+	err := o.approvals.Shown(ctx, id, s)
+	if _, _, over := approvals.Ended(err); over {
+		return nil
+	}
+	return err
+}
+
+func (o *outbox) session(t *thing) string {
+	if run := o.book.runs[t.run]; run != nil {
+		return run.Session
+	}
+	return ""
+}
+
+// settle writes into the journal which of a run's things will not change any more; with the last of them, that nothing
+// of the run will.
+func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
+	if t.run == "" || o.settling[t.run] {
+		return time.Time{}
+	}
+	var events []ledger.Event
+	var batch []*thing
+	open := 0
+	for _, other := range o.book.byRun[t.run] {
+		switch {
+		case other.settled:
+		case other.gone != "" && !other.busy, other.final && other.confirmed != "" && other.recorded && !other.busy:
+			batch = append(batch, other)
+			events = append(events, ledger.Event{
+				Session: o.session(t), Run: t.run, Call: other.call, Actor: ledger.System,
+				Body: &ledger.MessageSettled{Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone},
+			})
+		default:
+			open++
+		}
+	}
+	if len(events) == 0 {
+		return time.Time{}
+	}
+	if open == 0 && o.book.ended(t) {
+		events[len(events)-1].Body.(*ledger.MessageSettled).RunDone = true
+	}
+	o.settling[t.run] = true
+	o.start(ctx, t, func(ctx context.Context) { o.recordSettled(ctx, t, batch, events) })
+	return time.Time{}
+}
+
+func (o *outbox) recordSettled(ctx context.Context, t *thing, batch []*thing, events []ledger.Event) {
+	_, err := o.journal.Append(ctx, events...)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.settling, t.run)
+	if lost, ok := errors.AsType[*ledger.ConflictError](err); ok {
+		o.settledBefore(lost.Winner)
+		return // and the rest is tried again
+	}
+	for _, other := range batch {
+		if err == nil {
+			other.settled, other.tries = true, 0
+			delete(o.book.dirty, other)
+			continue
+		}
+		other.tries++
+		other.notBefore = time.Now().Add(retryAfter(other.tries))
+	}
+	if err != nil {
+		o.log.Error("settled messages could not be recorded", "run", t.run, "error", err)
+	}
+}
+
+// settledBefore takes in that the journal knew already that a thing is settled.
+func (o *outbox) settledBefore(e ledger.Event) {
+	if m, ok := e.Body.(*ledger.MessageSettled); ok && o.book.things[m.Thing] != nil {
+		o.book.things[m.Thing].settled = true
+	}
+}
+
+// search looks through a thread for a thing's message.
+func (o *outbox) search(ctx context.Context, t *thing) {
+	ts, err := o.lookUp(ctx, t)
+	a := judge(err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	switch {
+	case t.stands(): // a click was faster
+	case a.verdict == confirmed && ts != "":
+		t.channel, t.ts, t.confirmed = t.place.Channel, ts, ""
+	case a.verdict == confirmed, a.verdict == refused:
+		// It isn't there; or it can't be looked for, ever. Then a second message is better than none: both carry the
+		// same approvalId, and it is decided once.
+		if a.verdict == refused {
+			o.log.Error("messages can't be looked for", "code", a.code, "channel", t.place.Channel)
+		}
+		t.lookFirst = false
+	case a.verdict == limited:
+		o.finds.stop(now, o.retry(t, a, now))
+		o.setback(t, a, now)
+		return
+	default:
+		o.setback(t, a, now)
+		return
+	}
+	t.tries, t.notBefore = 0, time.Time{}
+}
+
+// lookUp pages through the messages of the thing's place, and finds its own by the metadata.
+func (o *outbox) lookUp(ctx context.Context, t *thing) (string, error) {
+	cursor := ""
+	for range findPages {
+		messages, next, err := o.page(ctx, t, cursor)
+		if err != nil {
+			return "", err
+		}
+		for _, m := range messages {
+			if o.is(m, t) {
+				return m.Timestamp, nil
+			}
+		}
+		if next == "" {
+			return "", nil
+		}
+		cursor = next
+	}
+	o.log.Warn("a message was not found among the first of its thread", "messages", findPage*findPages, "kind", t.Kind, "id", t.ID)
+	return "", nil
+}
+
+func (o *outbox) page(ctx context.Context, t *thing, cursor string) ([]slack.Message, string, error) {
+	if t.place.Thread != "" {
+		messages, _, next, err := o.client.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+			ChannelID: t.place.Channel, Timestamp: t.place.Thread, Cursor: cursor, Limit: findPage,
+			IncludeAllMetadata: true,
+		})
+		if errorCode(err) == "thread_not_found" {
+			return nil, "", nil
+		}
+		return messages, next, err
+	}
+	h, err := o.client.api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
+		ChannelID: t.place.Channel, Cursor: cursor, Limit: findPage, IncludeAllMetadata: true,
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return h.Messages, h.ResponseMetaData.NextCursor, nil
+}
+
+// is tells whether a message is a thing's: ours, and named so.
+func (o *outbox) is(m slack.Message, t *thing) bool {
+	p := m.Metadata.EventPayload
+	return (m.User == o.client.BotUser || m.BotID == o.client.BotID) && m.Metadata.EventType == metadataType &&
+		p["kind"] == t.Kind && p["id"] == t.ID
+}

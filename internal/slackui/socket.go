@@ -1,0 +1,315 @@
+package slackui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/slackevents"
+	"github.com/slack-go/slack/socketmode"
+)
+
+const (
+	// ackMost bounds the acknowledgements that wait to be written, which they do while there is no connection.
+	ackMost = 1000
+	// ackLimit is after how long an acknowledgement that couldn't be written is of no use to anybody.
+	ackLimit = 10 * time.Second
+	// lostGrace is how long a reconnect may take before readiness turns red.
+	lostGrace = 5 * time.Second
+	// payloadMost bounds what one envelope may hold: far above what Slack sends.
+	payloadMost = 4 << 20
+)
+
+// A socket is the way in: one Socket Mode connection after the other, and one goroutine that reads their events. That
+// goroutine never waits for anything: slack-go goes deaf, without a word, once fifty events wait for it.
+type socket struct {
+	client *Client
+	sm     *socketmode.Client
+	acks   chan string
+	log    *slog.Logger
+
+	// What to do with what comes. Both must return at once.
+	onEvent func(eventDelivery)
+	onClick func(click slack.InteractionCallback, r *receipt)
+
+	first chan struct{} // closed at the first hello
+
+	mu      sync.Mutex
+	live    bool      // a hello has come, and nothing says that the connection is gone
+	lost    time.Time // since when it isn't
+	reason  string    // of the last disconnect frame
+	seen    map[string]bool
+	refused error // the token error that ended it
+}
+
+func newSocket(c *Client) *socket {
+	s := &socket{
+		client: c, acks: make(chan string, ackMost), log: c.log, first: make(chan struct{}), lost: time.Now(),
+		seen: map[string]bool{},
+	}
+	// slack-go keeps the reason of a disconnect to itself; only its debug log tells. Nothing but the words of the
+	// readiness and the length of a pause depend on it.
+	s.sm = socketmode.New(c.api, socketmode.OptionDialer(c.dialer), socketmode.OptionReadLimit(payloadMost),
+		socketmode.OptionDebug(true), socketmode.OptionLog(frames(s.frame)))
+	return s
+}
+
+// run connects and reads until ctx ends (nil) or Slack refuses the token.
+func (s *socket) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { cancel(socketRefusal(s.sm.RunContext(ctx))) })
+	wg.Go(func() { s.writeAcks(ctx) })
+	for {
+		select {
+		case e := <-s.sm.Events:
+			if err := s.handle(e); err != nil {
+				cancel(err)
+			}
+		case <-ctx.Done():
+			s.drop()
+			return s.ending(context.Cause(ctx))
+		}
+	}
+}
+
+// ending tells an end that we wanted from one that Slack forced.
+func (s *socket) ending(cause error) error {
+	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = cause
+	return cause
+}
+
+// handle reads one event of slack-go. An error ends the socket.
+func (s *socket) handle(e socketmode.Event) error {
+	switch e.Type {
+	case socketmode.EventTypeHello:
+		s.hello(e.Request)
+	case socketmode.EventTypeConnecting:
+		s.drop()
+	case socketmode.EventTypeConnectionError:
+		return s.failed(e)
+	case socketmode.EventTypeEventsAPI:
+		event, ok := e.Data.(slackevents.EventsAPIEvent)
+		if r := s.receipt(e.Request); ok && r != nil {
+			s.onEvent(eventDelivery{event: event, attempt: e.Request.RetryAttempt, receipt: r})
+		}
+	case socketmode.EventTypeInteractive:
+		click, ok := e.Data.(slack.InteractionCallback)
+		if r := s.receipt(e.Request); ok && r != nil {
+			s.onClick(click, r)
+		}
+	case socketmode.EventTypeErrorBadMessage:
+		s.unknown(e)
+	case socketmode.EventTypeErrorWriteFailed:
+		if f, ok := e.Data.(*socketmode.ErrorWriteFailed); ok {
+			s.log.Warn("an acknowledgement could not be written", "error", f.Cause)
+		}
+	default:
+		s.other(e)
+	}
+	return nil
+}
+
+// other acknowledges what is well-formed but not for us, such as commands that we didn't ask for.
+func (s *socket) other(e socketmode.Event) {
+	if r := s.receipt(e.Request); r != nil {
+		s.once("envelope "+string(e.Type), "an envelope of a kind that isn't used here", "type", e.Type)
+		r.ack()
+	}
+}
+
+// unknown acknowledges an envelope that slack-go can't read. It comes without its request, so its id is taken out of
+// the raw message; without an acknowledgement Slack would send it again and again.
+func (s *socket) unknown(e socketmode.Event) {
+	bad, ok := e.Data.(*socketmode.ErrorBadMessage)
+	if !ok {
+		return
+	}
+	var raw struct {
+		ID   string `json:"envelope_id"`
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(bad.Message, &raw); err != nil || raw.ID == "" {
+		s.once("message", "a message that isn't an envelope", "error", bad.Cause)
+		return
+	}
+	s.once("bad "+raw.Type, "an envelope that can't be read", "type", raw.Type, "error", bad.Cause)
+	s.ack(raw.ID)
+}
+
+// hello notes that the connection stands.
+func (s *socket) hello(r *socketmode.Request) {
+	s.mu.Lock()
+	s.live = true
+	s.mu.Unlock()
+	select {
+	case <-s.first:
+	default:
+		close(s.first)
+	}
+	if r == nil {
+		return
+	}
+	app := r.ConnectionInfo.AppID
+	switch {
+	case app == "" || app == s.client.appID():
+	case s.client.appID() == "":
+		s.client.helloApp.Store(&app)
+	default:
+		s.log.Error("SLACK_APP_TOKEN and SLACK_BOT_TOKEN belong to different apps: clicks will be refused",
+			"socket", app, "bot", s.client.appID())
+	}
+	if r.NumConnections > 1 {
+		s.log.Warn("the app has more than one connection: clicks and messages may go to another process",
+			"connections", r.NumConnections)
+	}
+}
+
+// drop notes that there is no connection.
+func (s *socket) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live {
+		s.live, s.lost = false, time.Now()
+	}
+}
+
+// failed looks at a connection that couldn't be opened. slack-go tries for ever, also where only a person can help.
+func (s *socket) failed(e socketmode.Event) error {
+	f, ok := e.Data.(*slack.ConnectionErrorEvent)
+	if !ok {
+		return nil
+	}
+	if t, ok := errors.AsType[*TokenError](socketRefusal(f.ErrorObj)); ok {
+		return t
+	}
+	s.log.Warn("no connection to Slack", "error", f.ErrorObj, "again in", f.Backoff)
+	return nil
+}
+
+// ready is nil while events can come in, and else says what is likely wrong.
+func (s *socket) ready() error {
+	failing := s.client.gate.failing()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.refused != nil:
+		return s.refused
+	case s.reason == "link_disabled":
+		return errors.New(`Slack says link_disabled: Socket Mode was switched off. Switch it on, on the app's page "Socket Mode"`) //nolint:staticcheck
+	case s.reason == "too_many_websockets":
+		return errors.New("Slack says too_many_websockets: ten connections of this app are open already, or were not closed " +
+			"properly. Stop other processes that use SLACK_APP_TOKEN, or wait some minutes") //nolint:staticcheck
+	case failing >= 3:
+		return fmt.Errorf("connections to Slack end right after they open (%d in a row). Likely another process uses the same "+
+			"SLACK_APP_TOKEN (too_many_websockets), Socket Mode is switched off (link_disabled), or a proxy doesn't pass WebSockets", failing)
+	case !s.live && (!s.greeted() || time.Since(s.lost) > lostGrace):
+		return errors.New("no connection to Slack")
+	}
+	return nil
+}
+
+func (s *socket) greeted() bool {
+	select {
+	case <-s.first:
+		return true
+	default:
+		return false
+	}
+}
+
+// once logs something that may come a thousand times.
+func (s *socket) once(key, msg string, args ...any) {
+	s.mu.Lock()
+	seen := s.seen[key] || len(s.seen) >= 1000
+	s.seen[key] = true
+	s.mu.Unlock()
+	if !seen {
+		s.log.Warn(msg+"; it is acknowledged and ignored, and logged this once", args...)
+	}
+}
+
+// A receipt acknowledges one envelope, once, whoever comes first.
+type receipt struct {
+	ack func()
+}
+
+func (s *socket) receipt(r *socketmode.Request) *receipt {
+	if r == nil || r.EnvelopeID == "" {
+		return nil
+	}
+	return &receipt{ack: sync.OnceFunc(func() { s.ack(r.EnvelopeID) })}
+}
+
+// ack hands an acknowledgement to the writer and never blocks.
+func (s *socket) ack(id string) {
+	select {
+	case s.acks <- id:
+	default:
+		s.log.Warn("too many acknowledgements wait for a connection")
+	}
+}
+
+// writeAcks writes acknowledgements, as long as there is a connection or one may come soon.
+func (s *socket) writeAcks(ctx context.Context) {
+	for {
+		select {
+		case id := <-s.acks:
+			ctx, cancel := context.WithTimeout(ctx, ackLimit)
+			if err := s.sm.AckCtx(ctx, id, nil); err != nil {
+				s.log.Warn("an acknowledgement could not be sent", "error", err)
+			}
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// frame sees every frame as it came, and keeps the reason of a disconnect until the next hello. The events of slack-go
+// come a moment later, so they can't be used to forget it.
+func (s *socket) frame(raw string) {
+	if !strings.Contains(raw, `"disconnect"`) && !strings.Contains(raw, `"hello"`) {
+		return
+	}
+	var f struct{ Type, Reason string }
+	if err := json.Unmarshal([]byte(raw), &f); err != nil || (f.Type != "disconnect" && f.Type != "hello") {
+		return
+	}
+	s.mu.Lock()
+	s.reason = f.Reason // a hello has none
+	s.mu.Unlock()
+	if f.Type == "hello" {
+		return
+	}
+	if f.Reason == "link_disabled" {
+		s.client.gate.switchedOff()
+	}
+	s.log.Info("Slack ends the connection", "reason", f.Reason)
+}
+
+// frames takes slack-go's debug log apart.
+type frames func(raw string)
+
+const frameLine = "Received WebSocket message: "
+
+// Output is what slack-go calls for every line of its log.
+func (f frames) Output(_ int, line string) error {
+	if _, raw, ok := strings.Cut(line, frameLine); ok {
+		f(raw)
+	}
+	return nil
+}
