@@ -77,8 +77,10 @@ func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) render
 		return r
 	}
 	r.text = fallback("Approval needed: " + q.summary)
-	r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
-	if !fits(r.blocks) {
+	if weightOf(q.body) <= maxMessage { // else it isn't worth building
+		r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
+	}
+	if r.blocks == nil || !fits(r.blocks) {
 		r.blocks = fit(func(m room) []slack.Block { return v.pendingCard(q, c, run, until, m, false) })
 	}
 	return r
