@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 )
 
-// Limits of messages, in characters. Slack accepts longer texts in a post
-// than in an update, and counts what it has stored, escaped.
+// Limits of messages, in characters as they are stored, which is escaped.
+// Slack is known to count some posts before escaping and every update after
+// it; here both are counted after, so that what can be posted can be updated.
 const (
 	maxPostText    = 40_000
 	maxUpdateText  = 4_000
@@ -26,12 +28,11 @@ type content struct {
 	warnings    []string
 }
 
-// readContent checks text, blocks, attachments and metadata of a call. stored
-// says to count after escaping, as Slack does in updates.
-func readContent(a args, stored bool) (content, error) {
+// readContent checks text, blocks, attachments and metadata of a call.
+func readContent(a args) (content, error) {
 	var out content
 	var err error
-	if out.blocks, err = readBlocks(a.raw("blocks"), stored); err != nil {
+	if out.blocks, err = readBlocks(a.raw("blocks")); err != nil {
 		return out, err
 	}
 	if raw := a.raw("attachments"); raw != nil {
@@ -47,12 +48,12 @@ func readContent(a args, stored bool) (content, error) {
 	if out.metadata, err = readMetadata(a.raw("metadata")); err != nil {
 		return out, err
 	}
-	out.text = storedText(a.str("text"))
+	out.text = escapeText(a.str("text"), true)
 	if markdown := a.str("markdown_text"); markdown != "" {
 		if out.text != "" || out.blocks != nil {
 			return out, fail("markdown_text_conflict")
 		}
-		out.text = storedText(markdown)
+		out.text = escapeText(markdown, true)
 	}
 	if out.text == "" && len(out.blocks) > len("[]") {
 		out.text = noFallback // what notifications and screen readers get then
@@ -60,16 +61,13 @@ func readContent(a args, stored bool) (content, error) {
 	return out, nil
 }
 
-func readBlocks(raw json.RawMessage, stored bool) (json.RawMessage, error) {
+func readBlocks(raw json.RawMessage) (json.RawMessage, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	var list []json.RawMessage
 	if decode(raw, &list) != nil {
 		return nil, fail("invalid_blocks_format")
-	}
-	if stored {
-		raw = storedBlocks(raw)
 	}
 	normalized, problems := checkBlocks(raw, surfaceMessage)
 	if len(problems) > 0 {
@@ -120,7 +118,7 @@ func (c *content) empty() bool {
 
 // cut shortens the text to what a post may have.
 func (c *content) cut() {
-	if text, was := cutRunes(c.text, maxPostText); was {
+	if text, was := cutStored(c.text, maxPostText); was {
 		c.text = text
 		c.warnings = append(c.warnings, "message_truncated")
 	}
@@ -199,7 +197,7 @@ func (s *Server) chatPostMessage(c *apiCall) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := readContent(c.args, false)
+	body, err := readContent(c.args)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +245,7 @@ func (s *Server) chatPostEphemeral(c *apiCall) (reply, error) {
 	if !t.channel.has(user) {
 		return nil, fail("user_not_in_channel")
 	}
-	body, err := readContent(c.args, false)
+	body, err := readContent(c.args)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +288,7 @@ func (s *Server) chatUpdate(c *apiCall) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := readContent(c.args, true)
+	body, err := readContent(c.args)
 	if err != nil {
 		return nil, err
 	}
@@ -409,16 +407,40 @@ func (s *Server) assistantSetStatus(c *apiCall) (reply, error) {
 	return nil, nil
 }
 
+// statusLife is when Slack itself takes a status away that no message followed.
+const statusLife = 2 * time.Minute
+
+// assistantStatus is a line such as "is thinking…" below a thread.
+type assistantStatus struct{ text string }
+
 // setStatus shows what the assistant is doing in a thread; "" clears it.
-func (s *Server) setStatus(channel, thread, status string) {
+func (s *Server) setStatus(channel, thread, text string) {
 	key := channel + " " + thread
-	if s.statuses[key] == status {
+	if text == "" && s.statuses[key] == nil {
 		return
 	}
-	if status == "" {
+	status := &assistantStatus{text}
+	s.statuses[key] = status
+	if text == "" {
 		delete(s.statuses, key)
 	} else {
-		s.statuses[key] = status
+		s.start(func() { s.expireStatus(channel, thread, status) })
 	}
-	s.hub.publish(map[string]any{"type": "typing", "channel": channel, "thread_ts": thread, "status": status})
+	s.hub.publish(map[string]any{"type": "typing", "channel": channel, "thread_ts": thread, "status": text})
+}
+
+// expireStatus clears this status after its time, unless another has come.
+func (s *Server) expireStatus(channel, thread string, status *assistantStatus) {
+	timer := time.NewTimer(statusLife)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.done:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.statuses[channel+" "+thread] == status {
+		s.setStatus(channel, thread, "")
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -160,7 +162,78 @@ func (b *bench) control(method, path string, body, into any) int {
 }
 
 // bubble runs the test in fake time with a bench of its own.
-func bubble(t *testing.T, opts Options, run func(*bench)) {
+func bubble(t *testing.T, opts Options, run func(*testing.T, *bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { run(newBench(t, opts)) })
+	synctest.Test(t, func(t *testing.T) { run(t, newBench(t, opts)) })
+}
+
+// postCard posts an ask with two buttons.
+func (b *bench) postCard(channel string) string {
+	b.t.Helper()
+	_, ts, err := b.api.PostMessage(b.channel(channel), slack.MsgOptionText("Run it?", false), slack.MsgOptionBlocks(card("Run it?")...))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ts
+}
+
+// answer is what a Web API call came back with.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+}
+
+func (a answer) err() string { s, _ := a.body["error"].(string); return s }
+
+// call makes a Web API call below any client library, as a form.
+func (b *bench) call(method string, fields map[string]string) answer {
+	b.t.Helper()
+	form := url.Values{"token": {b.w.App.BotToken}}
+	for k, v := range fields {
+		form.Set(k, v)
+	}
+	return b.send(method, "application/x-www-form-urlencoded", form.Encode(), "")
+}
+
+func (b *bench) send(method, contentType, body, bearer string) answer {
+	b.t.Helper()
+	req, err := http.NewRequest("POST", benchURL+"api/"+method, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", contentType)
+	if bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	return b.do(req)
+}
+
+func (b *bench) do(req *http.Request) answer {
+	b.t.Helper()
+	res, err := b.http.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	out := answer{status: res.StatusCode, header: res.Header}
+	if err := json.NewDecoder(res.Body).Decode(&out.body); err != nil {
+		b.t.Fatalf("%s: %v", req.URL, err)
+	}
+	return out
+}
+
+// message returns one message as the control plane shows it.
+func (b *bench) message(channel, ts string) *Message {
+	b.t.Helper()
+	messages, err := b.srv.Messages(channel, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, m := range messages {
+		if m.TS == ts {
+			return &m
+		}
+	}
+	return nil
 }

@@ -53,7 +53,7 @@ type Server struct {
 	triggers  map[string]*trigger
 	responses map[string]*responseURL
 	choices   map[choiceKey]map[string]any // what people have chosen in messages
-	statuses  map[string]string            // assistant status by channel and thread
+	statuses  map[string]*assistantStatus  // by channel and thread
 	links     links
 	limits    map[string]*bucket
 	faults    []*Fault
@@ -70,7 +70,7 @@ func New(opts Options) (*Server, error) {
 		app: DefaultApp(), timelines: map[string]*timeline{},
 		files: map[string]*File{}, uploads: map[string]*File{},
 		triggers: map[string]*trigger{}, responses: map[string]*responseURL{},
-		choices: map[choiceKey]map[string]any{}, statuses: map[string]string{},
+		choices: map[choiceKey]map[string]any{}, statuses: map[string]*assistantStatus{},
 		limits: map[string]*bucket{}, hosts: map[string]bool{},
 		origin: "http://localhost",
 	}
@@ -280,13 +280,19 @@ func (s *Server) tracked(next http.Handler) http.Handler {
 	})
 }
 
-// pause waits unless the request or the server ends first.
-func (s *Server) pause(ctx context.Context, d time.Duration) {
+// pause waits, and reports false when the request or the server ends first.
+func (s *Server) pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
 	case <-ctx.Done():
+		return false
 	case <-s.done:
+		return false
 	}
 }

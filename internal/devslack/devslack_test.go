@@ -22,7 +22,7 @@ func card(text string) []slack.Block {
 // A mention arrives as app_mention and as message, and once acknowledged it
 // does not come again.
 func TestMentionReachesTheBotTwiceWithDifferentEventIDs(t *testing.T) {
-	bubble(t, Options{}, func(b *bench) {
+	bubble(t, Options{}, func(t *testing.T, b *bench) {
 		bot := b.connect(ackAll)
 		ts, err := b.srv.SendMessage(MessageRequest{User: b.user("alice"), Channel: b.channel("general"),
 			Text: "<@" + b.w.App.BotUserID + "> run `a < b` & see <!channel>"})
@@ -54,7 +54,7 @@ func TestMentionReachesTheBotTwiceWithDifferentEventIDs(t *testing.T) {
 
 // The life of a card: posted, clicked, acknowledged, updated.
 func TestCardClickAndUpdate(t *testing.T) {
-	bubble(t, Options{}, func(b *bench) {
+	bubble(t, Options{}, func(t *testing.T, b *bench) {
 		var clicks []slack.InteractionCallback
 		b.connect(func(evt socketmode.Event) (bool, any) {
 			if evt.Type == socketmode.EventTypeInteractive {

@@ -203,7 +203,7 @@ func (s *Server) uploadOf(id string) (string, *File) {
 
 // share posts the message that shows files in a channel.
 func (s *Server) share(c *apiCall, t *timeline, files []*File) error {
-	m := s.botMessage(t, c.args.str("thread_ts"), content{text: storedText(c.args.str("initial_comment"))})
+	m := s.botMessage(t, c.args.str("thread_ts"), content{text: escapeText(c.args.str("initial_comment"), true)})
 	m.Subtype, m.Files = "file_share", files
 	return s.post(t, m)
 }

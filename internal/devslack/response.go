@@ -90,7 +90,7 @@ func (s *Server) useResponse(use *responseURL, a args) error {
 	if a.flag("delete_original") {
 		return s.deleteOriginal(t, use)
 	}
-	body, err := readContent(a, false)
+	body, err := readContent(a)
 	if err != nil {
 		return err
 	}

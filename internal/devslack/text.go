@@ -12,9 +12,6 @@ import (
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 var (
-	// botMarkup is what a bot's text may contain unescaped: entities that are
-	// escaped already, mentions, commands such as <!here> and <!date^…>, links.
-	botMarkup = regexp.MustCompile(`&(?:amp|lt|gt);|<(?:[@#!][^<>\n]+|(?:https?://|mailto:|tel:|slack://)[^<>\n]+)>`)
 	// userMarkup is what a person's text may contain: mentions, which a client
 	// makes from picking a name. Everything else they typed is only text.
 	userMarkup = regexp.MustCompile(`<@[UW][A-Z0-9]+(?:\|[^<>\n]*)?>|<#[CGD][A-Z0-9]+(?:\|[^<>\n]*)?>`)
@@ -33,42 +30,6 @@ func escapeExcept(text string, keep *regexp.Regexp) string {
 	}
 	out.WriteString(escaper.Replace(text[at:]))
 	return out.String()
-}
-
-// storedText is a bot's text as Slack stores it. Doing it twice changes nothing.
-func storedText(text string) string { return escapeExcept(text, botMarkup) }
-
-// storedBlocks escapes the text objects in blocks as Slack stores them.
-// rich_text has no markup and stays as it is.
-func storedBlocks(raw json.RawMessage) json.RawMessage {
-	var blocks any
-	if len(raw) == 0 || decode(raw, &blocks) != nil {
-		return raw
-	}
-	escapeTexts(blocks)
-	return encode(blocks)
-}
-
-func escapeTexts(v any) {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			escapeTexts(item)
-		}
-	case map[string]any:
-		switch v["type"] {
-		case "rich_text":
-			return
-		case "mrkdwn", "plain_text":
-			if text, ok := v["text"].(string); ok {
-				v["text"] = storedText(text)
-			}
-			return
-		}
-		for _, item := range v {
-			escapeTexts(item)
-		}
-	}
 }
 
 type richElement map[string]any
@@ -138,11 +99,13 @@ func plainElements(typed string, out *strings.Builder) []richElement {
 	return line
 }
 
-// cutRunes shortens text to n characters.
-func cutRunes(text string, n int) (string, bool) {
+// cutStored shortens a stored text to n characters; an entity is not cut apart.
+func cutStored(text string, n int) (string, bool) {
 	runes := []rune(text)
 	if len(runes) <= n {
 		return text, false
 	}
-	return string(runes[:n]), true
+	return halfEntity.ReplaceAllString(string(runes[:n]), ""), true
 }
+
+var halfEntity = regexp.MustCompile(`&[a-z]{0,3}$`)

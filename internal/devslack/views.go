@@ -123,7 +123,6 @@ func (s *Server) readView(raw json.RawMessage, kind string) (*View, error) {
 		return nil, &apiError{Code: "invalid_arguments", Messages: []string{
 			fmt.Sprintf("[ERROR] must be %q [json-pointer:/view/type]", kind)}}
 	}
-	v.Blocks = storedBlocks(v.Blocks)
 	v.TeamID, v.InstalledTeamID = s.ws.Team.ID, s.ws.Team.ID
 	v.AppID, v.BotID = s.ws.App.ID, s.ws.App.BotID
 	v.Submit, v.Close = orNull(v.Submit), orNull(v.Close)
