@@ -484,6 +484,16 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// firstTS is the ts of the channel's first message.
+func (s *stage) firstTS() string {
+	s.t.Helper()
+	messages, err := s.srv.Messages(s.channel("general"), "")
+	if err != nil || len(messages) == 0 {
+		s.t.Fatalf("no messages: %v", err)
+	}
+	return messages[0].TS
+}
+
 // openThread opens the thread under the channel's first message.
 func (s *stage) openThread() {
 	s.t.Helper()
@@ -503,11 +513,20 @@ func testAsk(s *stage) {
 	s.until(`document.querySelector('[data-testid="message"] .mention')?.dataset.user === ` + quote(s.ws.App.BotUserID))
 	s.openThread()
 	s.shot("card")
-	s.click(inThread + `[data-action-id="approve"]`)
+	if s.view.phone {
+		s.click(inThread + `[data-action-id="approve"]`)
+	} else { // without a mouse
+		s.do(chromedp.Focus(chromedp.CSS(inThread+`[data-action-id="approve"]`)), chromedp.KeyEvent(kb.Enter))
+	}
 	s.see("thread", "Approved by @alice")
 	s.until(`!document.querySelector('[data-action-id="approve"]')`)
+	s.until(`document.activeElement.dataset.testid !== undefined`) // the focus isn't lost with the button
 	s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="reply-input"]`), "thanks"+kb.Enter))
 	s.see("thread-messages", "thanks")
+	if err := s.api.SetAssistantThreadsStatus(slack.AssistantThreadsSetStatusParameters{ChannelID: s.channel("general"), ThreadTS: s.firstTS(), Status: "is thinking…"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.see("typing", "approvalbot is thinking…")
 	s.shot("ended")
 	s.do(chromedp.KeyEvent(kb.Escape))
 	s.until(`document.querySelector('[data-testid="thread"]').hidden`)
