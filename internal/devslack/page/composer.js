@@ -21,12 +21,10 @@ export const sentenceFace = (sentence, inDM) => sentence.text.replace("BOT ", in
 export function resolveMentions(text) {
   const people = [...(state.workspace?.users ?? [])].sort((a, b) => b.name.length - a.name.length);
   const places = [...(state.workspace?.channels ?? [])].filter((one) => one.kind !== "im").sort((a, b) => b.name.length - a.name.length);
-  const groups = [...state.usergroups].sort((a, b) => b.handle.length - a.handle.length);
   const kept = text.split(/(```[\s\S]*?```|`[^`\n]*`)/g); // code stays as it is typed
   return kept.map((part, index) => {
     if (index % 2) return part;
     for (const one of people) part = part.replace(mark("@", one.name), `$1<@${one.id}>`);
-    for (const one of groups) part = part.replace(mark("@", one.handle), `$1<!subteam^${one.id}>`);
     for (const one of places) part = part.replace(mark("#", one.name), `$1<#${one.id}>`);
     return part;
   }).join("");
@@ -150,6 +148,5 @@ function candidates(sign, typed, channelID) {
   const here = channel(channelID);
   const people = state.workspace.users.filter((one) => one.kind !== "deactivated" && one.name.toLowerCase().startsWith(typed) && (!here || isMember(here, one.id)));
   people.sort((a, b) => (b.id === bot()?.id) - (a.id === bot()?.id));
-  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }))
-    .concat(state.usergroups.filter((one) => one.handle.toLowerCase().startsWith(typed)).map((one) => ({ insert: `@${one.handle}`, face: [icon("people"), h("b", {}, isolated(one.handle)), h("span", { class: "muted small" }, "user group")] })));
+  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }));
 }
