@@ -140,11 +140,13 @@ type stage struct {
 	api  *slack.Client
 	tab  context.Context
 	view viewport
+	// actions are those that the bot has no answer to.
+	actions chan *slack.BlockAction
 }
 
 func newStage(t *testing.T, browser context.Context, view viewport, run func(*stage, *socketmode.Client, socketmode.Event)) *stage {
 	t.Helper()
-	s := &stage{t: t, view: view}
+	s := &stage{t: t, view: view, actions: make(chan *slack.BlockAction, 16)}
 	s.serve(t, "", "127.0.0.1:0")
 	if run != nil {
 		s.connect(t, run)
@@ -449,6 +451,7 @@ func (s *stage) interaction(client *socketmode.Client, event socketmode.Event, d
 			slack.NewSectionBlock(plainObject("On top of the first."), nil, nil)}}})
 		return err
 	}
+	s.actions <- action
 	return nil
 }
 
@@ -546,7 +549,7 @@ func testRefusal(s *stage) {
 	s.until(`document.querySelector('[data-action-id="approve"]')`)
 	s.shot("ephemeral")
 	s.become("bob")
-	s.until(`!document.querySelector('[data-ephemeral="true"]')`)
+	s.until(`document.querySelector('[data-action-id="approve"]') && !document.querySelector('[data-ephemeral="true"]')`)
 	s.click(inThread + `[data-action-id="deny"]`)
 	s.see("confirm", "The run goes on without it.")
 	s.shot("confirm")
@@ -677,6 +680,18 @@ func testGallery(s *stage) {
 	if n := s.eval(`document.querySelectorAll('.unknown').length`); n != float64(0) {
 		s.t.Errorf("%v blocks or elements are not drawn", n)
 	}
+	s.choose("s", "select", "1", func(a *slack.BlockAction) string { return a.SelectedOption.Value })
+	s.choose("u", "select", s.user("bob"), func(a *slack.BlockAction) string { return a.SelectedUser })
+	s.choose("dp", "input", "2026-06-02", func(a *slack.BlockAction) string { return a.SelectedDate })
+	s.choose("tp", "input", "11:45", func(a *slack.BlockAction) string { return a.SelectedTime })
+	s.eval(`document.querySelector('[data-action-id="c"] input[value="2"]').click()`)
+	s.acted("c", "2", func(a *slack.BlockAction) string { return a.SelectedOptions[0].Value })
+	s.eval(`document.querySelector('[data-action-id="r"] input[value="1"]').click()`)
+	s.acted("r", "1", func(a *slack.BlockAction) string { return a.SelectedOption.Value })
+	s.eval(`document.querySelector('[data-action-id="o"]').click(), document.querySelector('[role="menuitem"][data-value="2"]').click()`)
+	s.acted("o", "2", func(a *slack.BlockAction) string { return a.SelectedOption.Value })
+	s.eval(`document.querySelector('[data-action-id="f"]').click()`)
+	s.acted("f", "+", func(a *slack.BlockAction) string { return a.Value })
 	if wide := s.eval(`document.documentElement.scrollWidth > innerWidth || document.querySelector('[data-testid="messages"]').scrollWidth > document.querySelector('[data-testid="messages"]').clientWidth`); wide == true {
 		s.t.Error("the page scrolls sideways")
 	}
@@ -801,6 +816,26 @@ func testText(s *stage) {
 		if got := run(fmt.Sprintf(`import("/_page/composer.js").then((m) => m.resolveMentions(%s))`, quote(text))); got != want {
 			s.t.Errorf("typed %q\n got %q\nwant %q", text, got, want)
 		}
+	}
+}
+
+// choose sets a field as a person does, and waits for the app to hear of it.
+func (s *stage) choose(action, tag, value string, got func(*slack.BlockAction) string) {
+	s.t.Helper()
+	s.eval(fmt.Sprintf(`(() => { const e = document.querySelector('%s[data-action-id="%s"]'); e.value = %s; e.dispatchEvent(new Event("input")); e.dispatchEvent(new Event("change")); return e.value; })()`, tag, action, quote(value)))
+	s.acted(action, value, got)
+}
+
+// acted waits for the app to hear of an action.
+func (s *stage) acted(action, value string, got func(*slack.BlockAction) string) {
+	s.t.Helper()
+	select {
+	case a := <-s.actions:
+		if a.ActionID != action || got(a) != value {
+			s.t.Errorf("the app heard %s of %s, want %s of %s", got(a), a.ActionID, value, action)
+		}
+	case <-time.After(10 * time.Second):
+		s.t.Errorf("the app did not hear of %s", action)
 	}
 }
 
