@@ -367,7 +367,8 @@ type scripted struct {
 	http    bool // asks stand on the HTTP surface as well
 	timeout time.Duration
 
-	argument string // instead of what stands in backticks: a message can't be as long as an argument
+	slow     time.Duration // what a Stop takes
+	argument string        // instead of what stands in backticks: a message can't be as long as an argument
 }
 
 var quoted = regexp.MustCompile("`([^`]*)`")
@@ -391,6 +392,7 @@ func (a *scripted) Receive(ctx context.Context, e ledger.Event) (ledger.Event, e
 }
 
 func (a *scripted) Stop(ctx context.Context, run string, by ledger.Actor) error {
+	time.Sleep(a.slow)
 	r, ok, err := a.w.journal.LoadRun(ctx, run)
 	if err != nil || !ok {
 		return err
