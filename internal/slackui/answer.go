@@ -85,10 +85,11 @@ func (v *renderer) messages(run *ledger.Run, units []unit) []rendering {
 // fitting is how many units, at least one, go into one message. A unit weighs the
 // most by itself: joined ones share what is around them.
 func fitting(units []unit) int {
-	const between = 60 // the blank line that join puts between paragraphs
-	total := 0
+	const between = 40 // the blank line that join puts between paragraphs
+	frame := weight(richText())
+	total := frame
 	for n, u := range units {
-		total += weight(richText(u.element)) + between
+		total += weight(richText(u.element)) - frame + between
 		if n > 0 && total > maxMessage {
 			return n
 		}

@@ -120,7 +120,7 @@ func TestLongAnswers(t *testing.T) {
 		messages int
 	}{
 		{"one", strings.Repeat("word ", 500), 1},
-		{"paragraphs", strings.Repeat(strings.Repeat("word ", 100)+"\n\n", 60), 3},
+		{"paragraphs", strings.Repeat(strings.Repeat("word ", 100)+"\n\n", 60), 4},
 		{"one paragraph", strings.Repeat("word ", 6000), 3},
 		{"code", "```\n" + strings.Repeat("a line of code\n", 2000) + "```", 4},
 		{"far too long", strings.Repeat("word ", 100_000), maxAnswerMessages},
