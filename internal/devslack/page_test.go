@@ -708,7 +708,7 @@ func testPeople(s *stage) {
 	s.shot("suggestions")
 	s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="composer-input"]`), kb.Enter))
 	s.until(`document.querySelector('[data-testid="composer-input"]').value === "@bob "`)
-	s.say("look at `@carol`")
+	s.say("look at `mail @carol`")
 	s.until(`document.querySelector('[data-testid="message"] .mention').dataset.user === ` + quote(s.user("bob")))
 	if n := s.eval(`document.querySelectorAll('[data-testid="message"] .mention').length`); n != float64(1) {
 		s.t.Errorf("%v mentions; a name in code is none", n)
@@ -717,10 +717,13 @@ func testPeople(s *stage) {
 	s.see("message", "to be deleted")
 	if !s.view.phone {
 		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="edit-message"]')[0].click()`))
+		if got := s.eval(`document.querySelector('[data-testid="edit-text"]').value`); got != "@bob look at `mail @carol`" {
+			s.t.Errorf("to be edited: %q", got)
+		}
 		s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="edit-text"]`), " twice"))
 		s.press("edit-save")
 		s.see("edited", "(edited)")
-		s.see("message", "look at @carol twice")
+		s.see("message", "look at mail @carol twice")
 		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="delete-message"]')[1].click()`))
 		s.press("confirm-ok")
 		s.until(`document.querySelectorAll('[data-testid="message"]').length === 1`)
@@ -810,7 +813,7 @@ func testText(s *stage) {
 		"@approvalbot run": "<@" + s.ws.App.BotUserID + "> run",
 		"a@bob.example":    "a@bob.example",
 		"@bobby and @bob":  "@bobby and <@" + s.user("bob") + ">",
-		"`@bob`":           "`@bob`",
+		"`mail @bob`":      "`mail @bob`",
 		"in #general, ok":  "in <#" + s.channel("general") + ">, ok",
 	} {
 		if got := run(fmt.Sprintf(`import("/_page/composer.js").then((m) => m.resolveMentions(%s))`, quote(text))); got != want {

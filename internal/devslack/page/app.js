@@ -5,9 +5,9 @@
 // reconnect is a fresh reading.
 import { h, icon, iconButton, replace, redraw, announce, append, dialog } from "./dom.js";
 import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
-import { isolated, unescape } from "./text.js";
+import { isolated } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
-import { makeComposer, resolveMentions, sentences, sentenceText, sentenceFace } from "./composer.js";
+import { makeComposer, resolveMentions, asTyped, sentences, sentenceText, sentenceFace } from "./composer.js";
 import { renderBlocks, needsValue, confirmed } from "./blocks.js";
 import { Modals } from "./modal.js";
 import { Drawer } from "./drawer.js";
@@ -173,7 +173,7 @@ async function runCommand(name, text) {
 
 // edit lets the author change a message, in a window of its own.
 async function edit(message) {
-  const plain = unescape(message.text);
+  const plain = asTyped(message.text);
   const text = await dialog("confirm", (close) => {
     const field = h("textarea", { class: "field", rows: "5", "aria-label": "Message", dataset: { testid: "edit-text" } });
     field.value = plain;

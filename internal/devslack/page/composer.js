@@ -2,7 +2,7 @@
 import { h, icon, iconButton, announce } from "./dom.js";
 import { state, bot, channel, user, isMember, kindWord } from "./state.js";
 import { avatar } from "./messages.js";
-import { isolated } from "./text.js";
+import { isolated, unescape } from "./text.js";
 
 // sentences are what a person can try at once. BOT stands for the mention,
 // which a DM with the app does not need.
@@ -29,6 +29,12 @@ export function resolveMentions(text) {
     return part;
   }).join("");
 }
+
+// asTyped is the way back: a stored text as a person would type it.
+export const asTyped = (text) => unescape(text
+  .replace(/<@(\w+)(?:\|[^<>]*)?>/g, (token, id) => (user(id) ? `@${user(id).name}` : token))
+  .replace(/<#(\w+)(?:\|[^<>]*)?>/g, (token, id) => (channel(id) ? `#${channel(id).name}` : token))
+  .replace(/<(https?:[^<>|]+)(?:\|[^<>]*)?>/g, "$1"));
 
 const mark = (sign, name) => new RegExp(`(^|[\\s(])${sign}${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`, "giu");
 
