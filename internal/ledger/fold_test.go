@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -191,5 +192,34 @@ func TestHashAndHeadAsText(t *testing.T) {
 		if got, err := ParseHead(bad); err == nil {
 			t.Errorf("%q is read as %v", bad, got)
 		}
+	}
+}
+
+// TestACallThatEndedStaysAsItEnded, whatever comes after it.
+func TestACallThatEndedStaysAsItEnded(t *testing.T) {
+	ask, resolved := &ApprovalRequested{Approval: "a"}, &ApprovalResolved{Approval: "a", Type: Approved}
+	ended := &ToolFinished{State: OutputDenied}
+	for _, bodies := range [][]Body{
+		{ended, ask}, {ask, ended, resolved}, {ended, &ToolFinished{State: OutputAvailable}}, {ended, &ToolStarted{}},
+	} {
+		r := Run{}
+		r.Apply(Event{Seq: 1, Run: "r", Body: &ModelCompleted{ToolCalls: []ToolCall{{ID: "c"}}}})
+		for i, b := range bodies {
+			r.Apply(Event{Seq: int64(i + 2), Run: "r", Call: "c", Body: b})
+		}
+		if c := r.Call("c"); c.State != OutputDenied || c.Finished != ended {
+			t.Errorf("%T then %T: %s", bodies[0], bodies[len(bodies)-1], c.State)
+		}
+	}
+}
+
+func TestBodiesAreReadStrictly(t *testing.T) {
+	for _, bad := range []string{`{"toolName":"x","digest":"","more":1}`, `{} {}`, `{}x`, `null`, `[]`, `"x"`, `{"toolName":1}`, ``, ` {}`} {
+		if b, err := decodeBody("tool_started", []byte(bad)); err == nil {
+			t.Errorf("%s is read as %+v", bad, b)
+		}
+	}
+	if _, err := decodeBody("tool_stopped", []byte(`{}`)); !errors.Is(err, errUnknownKind) {
+		t.Error(err)
 	}
 }
