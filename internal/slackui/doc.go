@@ -27,5 +27,8 @@
 //   - What is shown to approve is complete, or there is no Approve there.
 //   - Text that others wrote (arguments, model, tools, names) goes only into rich_text and plain_text elements, every
 //     character that can't be seen made visible, every secret replaced by its length.
+//     Our own words alone go into mrkdwn and into titles.
+//   - Every rendering fits Slack's limits, whatever stands in the journal (fit, weight); the same events always give the
+//     same bytes, so its hash can be checked years later.
 //   - This is the only package that knows slack-go.
 package slackui
