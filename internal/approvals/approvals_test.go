@@ -183,6 +183,12 @@ func TestEndsByItself(t *testing.T) {
 			},
 			after: shownAt + 2*time.Minute, source: ledger.SourceTimeout, reason: "nobody answered within 2 minutes",
 		},
+		"a short timeout": {
+			do: func(w *world, p *Pending) {
+				w.shown(p, Showing{Surface: "slack", Channel: "C", TS: "1", Until: time.Now().Add(2 * time.Second)})
+			},
+			after: shownAt + 2*time.Second, source: ledger.SourceTimeout, reason: "nobody answered within 2 minutes",
+		},
 		"not shown in time": {
 			do:    func(w *world, p *Pending) { w.Unshowable(w.ctx(), p.ID(), "slack", "channel_not_found") },
 			after: time.Minute, source: ledger.SourceUndeliverable, reason: "it could not be shown to anyone in time",
@@ -404,8 +410,12 @@ func TestSecondOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.open("run", "call")
+		appended := w.journal.appended
 		if _, err := w.Open(t.Context(), request("run", "call")); !errors.Is(err, ErrAsked) {
 			t.Errorf("a second open: %v", err)
+		}
+		if w.journal.appended != appended {
+			t.Error("the journal had to refuse it")
 		}
 		if got := w.Pending("run"); len(got) != 1 || got[0].ID != p.ID() {
 			t.Errorf("the first was touched: %+v", got)
@@ -535,6 +545,41 @@ func TestAskOfADeadProcess(t *testing.T) {
 		if w.resolved(p.ID()) != nil {
 			t.Error("looking at it resolved it")
 		}
+	})
+}
+
+// The ask is opened just after it was looked for in memory and not found there.
+func TestOpenedWhileLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var p *Pending
+		w.journal.set(func(s *spoilt) {
+			s.looking = sync.OnceFunc(func() { p = w.open("run", "call") })
+		})
+		if got := told(w.Resolve(t.Context(), Key{"run", "call"}, approve(bob))); got != "approved by UBOB" {
+			t.Errorf("told %q", got)
+		}
+		if res := p.Wait(t.Context()); res.Type != ledger.Approved {
+			t.Errorf("resolution: %+v", res)
+		}
+	})
+}
+
+// Who asks about an ask that is over is told so, whoever they are and however the directory is.
+func TestOverBeforeTheWaiterKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.open("run", "call")
+		if _, err := w.ResolveByID(t.Context(), p.ID(), approve(bob)); err != nil {
+			t.Fatal(err)
+		}
+		w.book.spoil(time.Hour, nil)
+		for _, by := range []ledger.Actor{bob, carol, guest} {
+			if got := told(w.ResolveByID(t.Context(), p.ID(), deny(by, ""))); got != "conflict: approved by UBOB" {
+				t.Errorf("%s was told %q", by.ID, got)
+			}
+		}
+		p.Wait(t.Context())
 	})
 }
 

@@ -149,8 +149,9 @@ func (a *ask) nowhere() (reasons string, everywhere bool) {
 
 func (a *ask) snapshot() Snapshot {
 	s := Snapshot{Key: a.Key, ID: a.id, Session: a.session, Ask: a.state}
-	s.Ask.Shown = slices.Clone(a.state.Shown)
-	s.Ask.Votes = slices.Clone(a.state.Votes)
+	// Both only grow: without spare room what comes later doesn't touch the snapshot, nor the other way round.
+	s.Ask.Shown = slices.Clip(a.state.Shown)
+	s.Ask.Votes = slices.Clip(a.state.Votes)
 	return s
 }
 

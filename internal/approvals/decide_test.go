@@ -227,6 +227,24 @@ func TestSlowDirectory(t *testing.T) {
 	}
 }
 
+// A directory that doesn't give up in time gains nothing by it.
+func TestDirectoryIgnoresTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, approvers(t, "UBOB"))
+		w.Registry = New(w.journal, deaf{w.book}, w.settings, w.log)
+		w.book.spoil(3*time.Second, nil)
+		_, err := w.mayDecide(t.Context(), question{list: w.settings.Approvers, quorum: 1}, approve(bob))
+		wantRefused(t, err)
+		wantRefused(t, w.MayStart(t.Context(), bob.Person(), "CPUBLIC"))
+	})
+}
+
+type deaf struct{ *book }
+
+func (d deaf) Person(ctx context.Context, p ledger.Person) (Profile, error) {
+	return d.book.Person(context.WithoutCancel(ctx), p)
+}
+
 // Opening doesn't wait longer for look-ups than a decision, and asks all the same.
 func TestSlowOrFailingDirectoryAtOpen(t *testing.T) {
 	for name, fault := range map[string]struct {

@@ -10,42 +10,53 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/ledger/ledgertest"
 )
 
 // While nothing can be recorded nothing is decided, and the ask waits on.
 func TestJournalCantBeWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		p := w.open("run", "call")
-		wait := w.wait(t.Context(), p)
-		before := w.Pending("")
+	faults := map[string]func(*world) (release func()){
+		"full disk": func(w *world) func() {
+			w.journal.set(func(s *spoilt) { s.fail = true })
+			return func() { w.journal.set(func(s *spoilt) { s.fail = false }) }
+		},
+		"locked by another program": func(w *world) func() { return ledgertest.Lock(w, w.dir) },
+	}
+	for name, spoil := range faults {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { unwritable(newWorld(t), spoil) }) })
+	}
+}
 
-		w.journal.set(func(s *spoilt) { s.fail = true })
-		for _, d := range []Decision{approve(bob), deny(bob, "")} {
-			if _, err := w.ResolveByID(t.Context(), p.ID(), d); !errors.Is(err, ledger.ErrNotRecorded) {
-				t.Errorf("a decision: %v", err)
-			}
-		}
-		if err := w.Shown(t.Context(), p.ID(), card); !errors.Is(err, ledger.ErrNotRecorded) {
-			t.Errorf("a showing: %v", err)
-		}
-		if _, err := w.Open(t.Context(), request("run", "other")); !errors.Is(err, ledger.ErrNotRecorded) {
-			t.Errorf("another ask: %v", err)
-		}
-		if diff := cmp.Diff(before, w.Pending("")); diff != "" {
-			t.Error("memory is ahead of the journal:", diff)
-		}
+func unwritable(w *world, spoil func(*world) (release func())) {
+	p := w.open("run", "call")
+	wait := w.wait(w.ctx(), p)
+	before := w.Pending("")
 
-		w.journal.set(func(s *spoilt) { s.fail = false })
-		if _, err := w.ResolveByID(t.Context(), p.ID(), approve(bob)); err != nil {
-			t.Error("the journal is well again:", err)
+	release := spoil(w)
+	for _, d := range []Decision{approve(bob), deny(bob, "")} {
+		if _, err := w.ResolveByID(w.ctx(), p.ID(), d); !errors.Is(err, ledger.ErrNotRecorded) {
+			w.Errorf("a decision: %v", err)
 		}
-		if res := wait(); res.Type != ledger.Approved {
-			t.Errorf("resolution: %+v", res)
-		}
-		w.abort(w.open("run", "other"))
-		w.empty()
-	})
+	}
+	if err := w.Shown(w.ctx(), p.ID(), card); !errors.Is(err, ledger.ErrNotRecorded) {
+		w.Errorf("a showing: %v", err)
+	}
+	if _, err := w.Open(w.ctx(), request("run", "other")); !errors.Is(err, ledger.ErrNotRecorded) {
+		w.Errorf("another ask: %v", err)
+	}
+	if diff := cmp.Diff(before, w.Pending("")); diff != "" {
+		w.Error("memory is ahead of the journal:", diff)
+	}
+
+	release()
+	if _, err := w.ResolveByID(w.ctx(), p.ID(), approve(bob)); err != nil {
+		w.Error("the journal is well again:", err)
+	}
+	if res := wait(); res.Type != ledger.Approved {
+		w.Errorf("resolution: %+v", res)
+	}
+	w.abort(w.open("run", "other"))
+	w.empty()
 }
 
 // The wait is over and that can't be recorded: a denial that says so, and no decision counts afterwards.

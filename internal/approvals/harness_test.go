@@ -146,6 +146,7 @@ type spoilt struct {
 	lose     bool          // appends take place, and an error is reported
 	fail     bool          // appends don't take place
 	unread   bool          // nothing can be looked up
+	looking  func()        // is called before something is looked up
 	appended int
 }
 
@@ -178,8 +179,11 @@ func (s *spoilt) Append(ctx context.Context, events ...ledger.Event) ([]ledger.E
 
 func (s *spoilt) Claimed(ctx context.Context, c ledger.Claim) (ledger.Event, bool, error) {
 	s.mu.Lock()
-	unread := s.unread
+	unread, looking := s.unread, s.looking
 	s.mu.Unlock()
+	if looking != nil {
+		looking()
+	}
 	if unread {
 		return ledger.Event{}, false, errDisk
 	}
@@ -192,6 +196,7 @@ type world struct {
 	*Registry
 	book     *book
 	journal  *spoilt
+	dir      string // the journal's
 	settings Settings
 }
 
@@ -201,7 +206,8 @@ func newWorld(t testing.TB, change ...func(*Settings)) *world {
 	for _, c := range change {
 		c(&s)
 	}
-	w := &world{TB: t, book: newBook(), journal: &spoilt{Journal: openJournal(t, t.TempDir())}, settings: s}
+	w := &world{TB: t, book: newBook(), dir: t.TempDir(), settings: s}
+	w.journal = &spoilt{Journal: openJournal(t, w.dir)}
 	w.restart()
 	return w
 }
@@ -305,19 +311,26 @@ func wantRefused(t testing.TB, err error) *RefusedError {
 	return e
 }
 
-// openJournal opens a real journal, which is closed when the test ends.
+// openJournal opens a real journal, which is verified and closed when the test ends.
 func openJournal(t testing.TB, dir string) Journal {
 	t.Helper()
 	l, err := ledger.Open(context.Background(), dir, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeJournal(t, l) })
 	return l
+}
+
+func closeJournal(t testing.TB, l *ledger.Ledger) {
+	t.Helper()
+	report, err := l.Verify(context.Background(), ledger.VerifyOptions{})
+	if err != nil || report.Problem != nil {
+		t.Errorf("the journal: %v, %v", report.Problem, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // stoppable is a context as a run has it, and what stops the run.

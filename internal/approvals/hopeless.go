@@ -33,7 +33,7 @@ func (r *Registry) hopeless(ctx context.Context, q question, surfaces []string) 
 	c := census{r: r, q: q, able: map[string]bool{}}
 	c.maybe = q.quorum <= 1 && slices.Contains(surfaces, surfaceHTTP)
 	c.count(ctx)
-	if c.enough() || ctx.Err() != nil {
+	if c.enough() {
 		return ""
 	}
 	return c.reason()

@@ -138,7 +138,7 @@ func (r *Registry) forget(a *ask) {
 	if r.byID[a.id] != a {
 		return
 	}
-	delete(r.byKey, a.Key)
+	delete(r.byKey, a.Key) // add made sure that it is this one's
 	delete(r.byID, a.id)
 	delete(r.byRun[a.Run], a.id)
 	if len(r.byRun[a.Run]) == 0 {
