@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 var (
@@ -73,6 +75,9 @@ func (e *DamagedError) Error() string {
 func openError(dir string, err error) error {
 	if _, ok := errors.AsType[*DamagedError](err); ok {
 		return err
+	}
+	if code(err) == sqlite3.SQLITE_NOTADB {
+		err = ErrNotJournal
 	}
 	if isDamage(err) {
 		return &DamagedError{Dir: dir, Problem: Problem{Kind: BadFile, What: err.Error()}}

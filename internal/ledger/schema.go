@@ -126,9 +126,6 @@ func checkVersion(ctx context.Context, q querier) (fresh bool, err error) {
 	const query = `SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 		(SELECT count(*) FROM sqlite_schema)`
 	if err := q.QueryRowContext(ctx, query).Scan(&id, &version, &tables); err != nil {
-		if code(err) == sqlite3.SQLITE_NOTADB {
-			return false, ErrNotJournal
-		}
 		return false, err
 	}
 	switch {
@@ -188,7 +185,4 @@ func isUnique(err error) bool {
 }
 
 // isDamage tells whether the database says of itself that it is damaged.
-func isDamage(err error) bool {
-	primary := code(err) & 0xff
-	return primary == sqlite3.SQLITE_CORRUPT || primary == sqlite3.SQLITE_NOTADB
-}
+func isDamage(err error) bool { return code(err)&0xff == sqlite3.SQLITE_CORRUPT }

@@ -283,11 +283,25 @@ func TestVerifyRules(t *testing.T) {
 	}
 }
 
+func TestVerifyAsksTheCaller(t *testing.T) {
+	dir := t.TempDir()
+	told(t, dir)
+	report := verify(t, dir, VerifyOptions{Check: func(e Event) error {
+		if e.Kind() == "tool_started" {
+			return errors.New("not so")
+		}
+		return nil
+	}})
+	if p := report.Problem; p == nil || p.Seq != 9 || p.Kind != BadCheck || p.What != "not so" || report.Rows != 8 {
+		t.Errorf("%+v %v", report, p)
+	}
+}
+
 // TestVerifyWhileWriting: what is written since it began is no problem.
 func TestVerifyWhileWriting(t *testing.T) {
 	l := mustOpen(t, t.TempDir())
 	var runs []Event
-	for i := range 3 * pageRows {
+	for i := range pageRows + 50 {
 		runs = append(runs, Event{Run: fmt.Sprint(i), Actor: System, Body: &RunStarted{}})
 	}
 	mustAppend(t, l, runs...)
@@ -298,7 +312,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 			n++
 		}
 	}})
-	if err != nil || !report.OK() || report.Total != 3*pageRows {
+	if err != nil || !report.OK() || report.Total != pageRows+50 {
 		t.Error(report.Problem, err)
 	}
 	whole(t, l.Reader)

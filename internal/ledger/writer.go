@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 )
 
@@ -164,6 +165,9 @@ func (w *writer) transact(ctx context.Context, batch []*request) error {
 			return err
 		}
 	}
+	if err := w.conn.inPlace(w.dir); err != nil {
+		return err
+	}
 	if err := w.conn.begin(ctx); err != nil {
 		return err
 	}
@@ -319,6 +323,7 @@ type writeConn struct {
 	db    *sql.DB
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	file  os.FileInfo // which file it has open
 }
 
 // The statements of an append.
@@ -342,10 +347,27 @@ func openWriteConn(ctx context.Context, c connect, dir string) (*writeConn, erro
 		return nil, errors.Join(err, db.Close())
 	}
 	w := &writeConn{db: db, conn: conn, stmts: map[string]*sql.Stmt{}}
-	if err := prepareFile(ctx, conn); err != nil {
+	w.file, err = os.Stat(journalFile(dir))
+	if err == nil {
+		err = prepareFile(ctx, conn)
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
+}
+
+// inPlace makes sure that the file is still where it will be looked for. One that was moved away or deleted could be
+// written for a long time, and nobody would find what was recorded.
+func (c *writeConn) inPlace(dir string) error {
+	now, err := os.Stat(journalFile(dir))
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(c.file, now) {
+		return fmt.Errorf("%s is another file than the one that was opened", journalFile(dir))
+	}
+	return nil
 }
 
 // close ends the statements first: database/sql doesn't keep those of a single connection, and SQLite would hold the
