@@ -104,8 +104,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	status, body, retryAfter := s.envelope(answer, err)
 	if effect != nil {
-		s.pause(r.Context(), time.Duration(effect.DelayMS)*time.Millisecond)
-		if effect.DropResponse {
+		inTime := s.pause(r.Context(), time.Duration(effect.DelayMS)*time.Millisecond)
+		if effect.DropResponse || !inTime {
 			s.calls.add(Call{Kind: "api", Name: c.method, Request: c.args.logged(), Response: encode(body)})
 			dropConnection(w)
 			return

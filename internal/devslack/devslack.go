@@ -280,13 +280,19 @@ func (s *Server) tracked(next http.Handler) http.Handler {
 	})
 }
 
-// pause waits unless the request or the server ends first.
-func (s *Server) pause(ctx context.Context, d time.Duration) {
+// pause waits, and reports false when the request or the server ends first.
+func (s *Server) pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
 	case <-ctx.Done():
+		return false
 	case <-s.done:
+		return false
 	}
 }

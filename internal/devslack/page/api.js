@@ -9,14 +9,15 @@ async function call(method, path, body) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    return { ok: false, error: "The local Slack does not answer. Is it still running?" };
+    return { ok: false, sentence: "The local Slack does not answer. Is it still running?" };
   }
   try {
     const answer = await response.json();
     if (answer.ok === undefined) answer.ok = response.ok;
+    if (!answer.ok && answer.error) answer.sentence = answer.message ? `${answer.message} (${answer.error})` : answer.error;
     return answer;
   } catch {
-    return { ok: false, error: `The local Slack answered with HTTP ${response.status}.` };
+    return { ok: false, sentence: `The local Slack answered with HTTP ${response.status}.` };
   }
 }
 
@@ -24,8 +25,11 @@ const query = (parameters) => new URLSearchParams(Object.entries(parameters).fil
 
 export const workspace = () => call("GET", "/_dev/workspace");
 export const usergroups = () => call("GET", "/_dev/usergroups");
+export const sockets = () => call("GET", "/_dev/sockets");
 export const messages = (channel, thread_ts) => call("GET", "/_dev/messages?" + query({ channel, thread_ts }));
 export const sendMessage = (message) => call("POST", "/_dev/messages", message);
+export const editMessage = (reference) => call("POST", "/_dev/messages/edit", reference);
+export const deleteMessage = (reference) => call("POST", "/_dev/messages/delete", reference);
 export const act = (action) => call("POST", "/_dev/actions", action);
 export const views = (user) => call("GET", "/_dev/views?" + query({ user }));
 export const submitView = (id, body) => call("POST", `/_dev/views/${encodeURIComponent(id)}/submit`, body);

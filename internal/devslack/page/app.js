@@ -3,12 +3,12 @@
 // Everything on it is read from the control plane; events only say what to read
 // again. So the page can lag, but what it shows is what the server holds, and a
 // reconnect is a fresh reading.
-import { h, icon, iconButton, replace, announce, append } from "./dom.js";
+import { h, icon, iconButton, replace, redraw, announce, append, dialog } from "./dom.js";
 import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
-import { isolated, excerpt } from "./text.js";
+import { isolated, unescape } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
 import { makeComposer, resolveMentions, sentences, sentenceText, sentenceFace } from "./composer.js";
-import { renderBlocks } from "./blocks.js";
+import { renderBlocks, needsValue, confirmed } from "./blocks.js";
 import { Modals } from "./modal.js";
 import { Drawer } from "./drawer.js";
 import * as api from "./api.js";
@@ -44,8 +44,9 @@ const readViews = api.latest(async () => {
 });
 
 const readWorkspace = api.latest(async () => {
-  const [answer, groups] = await Promise.all([api.workspace(), api.usergroups()]);
+  const [answer, groups, sockets] = await Promise.all([api.workspace(), api.usergroups(), api.sockets()]);
   if (!answer.ok || !answer.users) return;
+  state.sockets = sockets.connections ?? state.sockets;
   state.workspace = answer;
   state.usergroups = groups.usergroups ?? [];
   if (!user(state.me)) state.me = remember("me") && players().some((one) => one.id === remember("me")) ? remember("me") : players()[0]?.id;
@@ -78,16 +79,15 @@ function onEvent(event) {
       if (!event.user || event.user === state.me) readViews();
       break;
     case "socket":
-      state.sockets = event.connections ?? event.num_connections ?? event.count ?? 0;
+      state.sockets = event.connections;
       drawBanner();
       break;
     case "call":
       drawer.refresh();
       break;
     case "typing":
-      break;
-    case "channel": case "workspace":
-      readWorkspace();
+      state.typing.set(`${event.channel} ${event.thread_ts ?? ""}`, event.status);
+      drawTyping();
       break;
   }
 }
@@ -157,7 +157,7 @@ async function send(text, threadTS) {
   if (command && !threadTS) return runCommand(command[1], command[2] ?? "");
   if (command) return "Slash commands can't be used in threads.";
   const answer = await api.sendMessage({ user: state.me, channel: state.channel, text: resolveMentions(text), ...(threadTS && { thread_ts: threadTS }) });
-  if (!answer.ok) return answer.error;
+  if (!answer.ok) return answer.sentence;
   readMessages(state.channel);
   if (threadTS) readThread(`${state.channel} ${threadTS}`);
   return null;
@@ -166,9 +166,31 @@ async function send(text, threadTS) {
 async function runCommand(name, text) {
   const answer = await api.command({ user: state.me, channel: state.channel, command: name, text: resolveMentions(text) });
   if (answer.ok && answer.delivered !== false && answer.acked !== false) return null;
-  if (!answer.ok) return `${name} failed: ${answer.error}`;
+  if (answer.error === "unknown_command") return `${name} is not a command of ${appName()}.`;
+  if (!answer.ok) return `${name} failed: ${answer.sentence}`;
   return `${name} failed with the error “${answer.delivered === false ? "dispatch_failed" : "operation_timeout"}”: ${appName()} ${answer.delivered === false ? "is not connected" : "didn't answer"}.`;
 }
+
+// edit lets the author change a message, in a window of its own.
+async function edit(message) {
+  const plain = unescape(message.text);
+  const text = await dialog("confirm", (close) => {
+    const field = h("textarea", { class: "field", rows: "5", "aria-label": "Message", dataset: { testid: "edit-text" } });
+    field.value = plain;
+    return h("form", { dataset: { testid: "edit" }, on: { submit: (event) => { event.preventDefault(); close(field.value); } } },
+      h("header", { class: "dialog-head" }, h("h2", {}, "Edit message")), h("div", { class: "dialog-body" }, field),
+      h("footer", { class: "dialog-foot" }, h("button", { type: "button", class: "button", on: { click: () => close() } }, "Cancel"), h("button", { type: "submit", class: "button button-primary", dataset: { testid: "edit-save" } }, "Save")));
+  });
+  if (!text?.trim() || text === plain) return;
+  told(await api.editMessage({ user: state.me, channel: state.channel, ts: message.ts, text: resolveMentions(text) }));
+}
+
+async function remove(message) {
+  const sure = await confirmed({ title: { text: "Delete message", emoji: false }, text: { type: "plain_text", text: "It can't be brought back.", emoji: false }, confirm: { text: "Delete", emoji: false }, deny: { text: "Cancel", emoji: false }, style: "danger" });
+  if (sure) told(await api.deleteMessage({ user: state.me, channel: state.channel, ts: message.ts }));
+}
+
+const told = (answer) => { if (!answer.ok) announce(answer.sentence); };
 
 // scenes gives the elements of a message what they do.
 function scenes(message) {
@@ -182,10 +204,6 @@ function scenes(message) {
   };
 }
 
-// needsValue: a button's value is the server's to know; sending one would be
-// forging. Whatever is chosen or typed has to be sent.
-const needsValue = (element) => !["button", "icon_button", "workflow_button"].includes(element.type);
-
 // ——— Drawing ———
 
 const lists = {};
@@ -193,7 +211,6 @@ const modals = new Modals(() => readViews());
 const drawer = new Drawer();
 
 function build() {
-  part.menu = iconButton("menu", "Channels", { class: "icon-button menu-button", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } });
   part.workspace = h("span", { class: "workspace-name", dataset: { testid: "workspace-name" } });
   part.who = h("label", { class: "who" });
   part.traffic = iconButton("activity", "Frames and calls", { class: "icon-button", "aria-expanded": "false", dataset: { testid: "drawer-toggle" }, on: { click: () => drawer.toggle() } });
@@ -208,12 +225,13 @@ function build() {
   part.threadHead = h("header", { class: "pane-head" });
   part.threadLog = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Thread", tabindex: "0", dataset: { testid: "thread-messages" } });
   part.threadSlot = h("div", { class: "composer-slot" });
-  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.threadSlot);
-  lists.channel = new MessageList(part.log, { scenes, onThread: (ts) => go({ thread: ts }) });
-  lists.thread = new MessageList(part.threadLog, { scenes, inThread: true });
+  part.typing = h("div", { class: "typing", role: "status", hidden: true, dataset: { testid: "typing" } });
+  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.typing, part.threadSlot);
+  lists.channel = new MessageList(part.log, { scenes, edit, remove, onThread: (ts) => go({ thread: ts }) });
+  lists.thread = new MessageList(part.threadLog, { scenes, edit, remove, inThread: true });
   drawer.onToggle = (open) => { part.traffic.setAttribute("aria-expanded", String(open)); root.classList.toggle("with-drawer", open); if (!open) part.traffic.focus(); };
   replace(root,
-    h("header", { class: "topbar" }, part.menu, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
+    h("header", { class: "topbar" }, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
     part.banner, h("div", { class: "panes" }, part.sidebar, part.main, part.thread), drawer.element);
   document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", fromHash);
@@ -249,20 +267,28 @@ function drawTitle() {
 }
 
 function drawWho() {
+  redraw(part.who, [state.me, players()], whoSwitch);
+}
+
+function whoSwitch() {
+  const focused = document.activeElement?.classList.contains("who-select");
   const select = h("select", { class: "who-select", "aria-label": "You are", dataset: { testid: "user-switch" }, on: { change: (event) => become(event.target.value) } },
     players().map((one) => h("option", { value: one.id, selected: one.id === state.me }, one.name + (kindWord(one) ? ` (${kindWord(one)})` : ""))));
-  const focused = document.activeElement?.classList.contains("who-select");
-  replace(part.who, h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron")));
-  if (focused) select.focus();
+  if (focused) queueMicrotask(() => select.focus());
+  return [h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron"))];
 }
 
 function drawBanner() {
-  const sentence = !state.live ? "The local Slack is not reachable. Trying again…" : state.sockets === 0 ? `No app is connected: ${appName()} can't hear you. Start it, and it appears here.` : "";
-  part.banner.hidden = !sentence || state.workspace === null && state.live;
-  replace(part.banner, icon("warning"), sentence);
+  const sentence = !state.live ? "The local Slack does not answer. Trying again…" : state.sockets === 0 ? `No app is connected: ${appName()} can't hear you. Start it, and it appears here.` : "";
+  part.banner.hidden = !sentence;
+  redraw(part.banner, sentence, () => [icon("warning"), sentence]);
 }
 
 function drawSidebar() {
+  redraw(part.sidebar, [state.me, state.channel, myChannels(), [...state.unread], state.workspace.users], sidebar);
+}
+
+function sidebar() {
   const mine = myChannels();
   const row = (one) => {
     const unread = state.unread.get(one.id);
@@ -273,28 +299,33 @@ function drawSidebar() {
   };
   const section = (title, rows) => rows.length > 0 && h("section", {}, h("h2", {}, title), h("ul", {}, rows.map(row)));
   const focused = document.activeElement?.dataset?.channelId;
-  replace(part.sidebar,
+  if (focused) queueMicrotask(() => part.sidebar.querySelector(`[data-channel-id="${CSS.escape(focused)}"]`)?.focus());
+  return [
     section("Channels", mine.filter((one) => one.kind !== "im")),
     section("Direct messages", mine.filter((one) => one.kind === "im")),
-    h("p", { class: "about", dataset: { testid: "about" } }, h("b", {}, "A local Slack for development."), " It is no security boundary: whoever opens this page can be anyone in it."));
-  if (focused) part.sidebar.querySelector(`[data-channel-id="${CSS.escape(focused)}"]`)?.focus();
+    h("p", { class: "about", dataset: { testid: "about" } }, h("b", {}, "A local Slack for development."), " It is no security boundary: whoever opens this page can be anyone in it."),
+  ];
 }
 
 function drawHead() {
   const here = channel(state.channel);
-  if (!here) { replace(part.head, h("h1", {}, "No channel")); return; }
+  part.tabs.hidden = !isAppDM(here);
+  redraw(part.head, [state.me, here, state.workspace.users], () => (here ? channelHead(here) : h("h1", {}, "No channel")));
+  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
+  redraw(part.tabs, state.tab, () => [tab("home", "Home"), tab("messages", "Messages"), tab("about", "About")]);
+}
+
+function channelHead(here) {
   const count = here.members?.length;
-  replace(part.head,
-    iconButton("back", "Back to channels", { class: "icon-button phone-only", on: { click: () => { state.pane = "list"; drawAll(); } } }),
+  return [
+    iconButton("back", "Back to channels", { class: "icon-button phone-only", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } }),
     here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(here.kind === "private" ? "lock" : "hash"),
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
     h("span", { class: "spacer" }),
     here.kind !== "im" && count && h("span", { class: "members", title: here.members.map((id) => user(id)?.name ?? id).join(", ") },
-      h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members")));
-  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
-  part.tabs.hidden = !isAppDM(here);
-  replace(part.tabs, tab("home", "Home"), tab("messages", "Messages"), tab("about", "About"));
+      h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members")),
+  ];
 }
 
 function drawComposers() {
@@ -360,14 +391,22 @@ function drawThread() {
   root.classList.toggle("with-thread", open);
   if (!open) return;
   const here = channel(state.channel);
-  replace(part.threadHead,
+  redraw(part.threadHead, [state.me, here], () => [
     iconButton("back", "Back", { class: "icon-button phone-only", dataset: { testid: "thread-back" }, on: { click: () => go({}) } }),
     h("h1", {}, "Thread"), h("span", { class: "muted" }, here?.kind === "im" ? isolated(channelName(here)) : ["# ", isolated(channelName(here))]),
-    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } }));
+    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } })]);
   const messages = visible(state.replies.get(state.thread) ?? []);
   const count = messages.filter((message) => message.ts !== state.thread && !message.ephemeral_to).length;
   if (part.dividerCount !== `${state.thread} ${count}`) { part.dividerCount = `${state.thread} ${count}`; part.divider = threadDivider(count); }
   lists.thread.show(messages, { afterFirst: count ? part.divider : null });
+  drawTyping();
+}
+
+// drawTyping shows what the app says that it is doing in the open thread.
+function drawTyping() {
+  const status = state.thread ? state.typing.get(`${state.channel} ${state.thread}`) : "";
+  part.typing.hidden = !status;
+  replace(part.typing, status ? [avatar(bot(), "avatar-small"), h("span", {}, isolated(appName()), " ", isolated(status))] : []);
 }
 
 function drawHome() {
@@ -397,7 +436,6 @@ api.events({
     await readAll();
     if (!again && state.workspace && !fromHash() && state.channel) go({ channelID: state.channel });
   },
-  onLost: () => { state.live = false; state.sockets = null; if (state.workspace) drawBanner(); else replace(root, h("p", { class: "loading" }, "The local Slack does not answer yet. Trying again…")); },
+  onLost: () => { state.live = false; drawBanner(); },
   onEvent,
 });
-export { excerpt };

@@ -80,7 +80,7 @@ function container(b, scene) {
   ];
   const children = h("div", { class: "container-body" }, renderBlocks(b.child_blocks, scene));
   if (!b.is_collapsible) return [h("div", { class: ["container-head", b.has_header_divider && "with-divider"] }, head), children];
-  return h("details", { open: !b.default_collapsed }, h("summary", { class: "container-head" }, head), children);
+  return h("details", { open: !b.default_collapsed }, h("summary", { class: "container-head" }, icon("chevron", "turning"), head), children);
 }
 
 const taskStates = {
@@ -227,7 +227,8 @@ const elements = {
   datetimepicker: (e, blockID, scene) => field(e, blockID, scene, {
     type: "datetime-local", initial: e.initial_date_time && localMinute(e.initial_date_time), read: (text) => (text ? Math.floor(new Date(text).getTime() / 1000) : null) }),
   plain_text_input: (e, blockID, scene) => field(e, blockID, scene, { type: e.multiline ? "textarea" : "text", initial: e.initial_value, minlength: e.min_length, maxlength: e.max_length ?? 3000 }),
-  rich_text_input: (e, blockID, scene) => field(e, blockID, scene, { type: "textarea" }),
+  rich_text_input: (e, blockID, scene) => field(e, blockID, scene, {
+    type: "textarea", read: (text) => (text ? { type: "rich_text", elements: [{ type: "rich_text_section", elements: [{ type: "text", text }] }] } : null) }),
   email_text_input: (e, blockID, scene) => field(e, blockID, scene, { type: "email", initial: e.initial_value }),
   url_text_input: (e, blockID, scene) => field(e, blockID, scene, { type: "url", initial: e.initial_value }),
   number_input: (e, blockID, scene) => field(e, blockID, scene, { type: "number", initial: e.initial_value, min: e.min_value, max: e.max_value, step: e.is_decimal_allowed ? "any" : "1" }),
@@ -271,12 +272,15 @@ function actor(element, blockID, scene, { class: className, face, value, after }
   return wrap;
 }
 
+// needsValue: a button's value is the server's to know; sending one would be
+// forging. Whatever is chosen or typed has to be sent.
+export const needsValue = (element) => !["button", "icon_button", "workflow_button"].includes(element.type);
+
 // complaint is what the person is told about an action that came to nothing.
 export function complaint(answer) {
-  if (!answer.ok) return answer.error ?? "That did not work.";
-  if (answer.delivered === false) return `${names.app()} is not connected.`;
-  if (answer.acked === false) return `${names.app()} didn't answer.`;
-  return null;
+  if (answer.delivered === false && !answer.errors) return `${names.app()} is not connected.`;
+  if (answer.acked === false && !answer.errors) return `${names.app()} didn't answer.`;
+  return answer.ok ? null : answer.sentence ?? "That did not work.";
 }
 
 // confirmed asks the person, in the words of a confirm object.
@@ -387,7 +391,7 @@ function field(element, blockID, scene, { type, initial, read = (text) => text |
   const shared = { class: "field", placeholder: unescape(element.placeholder?.text) || null, autofocus: element.focus_on_load, dataset: tags(element, blockID), ...limits };
   const control = type === "textarea" ? h("textarea", { rows: "4", ...shared }) : h("input", { type, autocomplete: "off", ...shared });
   const value = memory.get();
-  control.value = type === "datetime-local" && typeof value === "number" ? localMinute(value) : value ?? "";
+  control.value = type === "datetime-local" && typeof value === "number" ? localMinute(value) : value?.elements ? value.elements[0].elements[0].text : value ?? "";
   const box = h("span", { class: "field-box" }, control);
   control.addEventListener("input", () => memory.set(read(control.value)));
   const when = element.dispatch_action_config?.trigger_actions_on ?? ["on_enter_pressed"];

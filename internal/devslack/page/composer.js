@@ -21,12 +21,10 @@ export const sentenceFace = (sentence, inDM) => sentence.text.replace("BOT ", in
 export function resolveMentions(text) {
   const people = [...(state.workspace?.users ?? [])].sort((a, b) => b.name.length - a.name.length);
   const places = [...(state.workspace?.channels ?? [])].filter((one) => one.kind !== "im").sort((a, b) => b.name.length - a.name.length);
-  const groups = [...state.usergroups].sort((a, b) => b.handle.length - a.handle.length);
   const kept = text.split(/(```[\s\S]*?```|`[^`\n]*`)/g); // code stays as it is typed
   return kept.map((part, index) => {
     if (index % 2) return part;
     for (const one of people) part = part.replace(mark("@", one.name), `$1<@${one.id}>`);
-    for (const one of groups) part = part.replace(mark("@", one.handle), `$1<!subteam^${one.id}>`);
     for (const one of places) part = part.replace(mark("#", one.name), `$1<#${one.id}>`);
     return part;
   }).join("");
@@ -60,16 +58,28 @@ export function makeComposer(place) {
     const sentence = await place.onSend(text);
     if (!sentence) return;
     // What could not be sent is not lost, unless something new was typed.
-    if (!box.value) { box.value = text; fit(); }
+    if (!box.value.trim()) { box.value = text; fit(); }
     error.replaceChildren(icon("warning"), sentence);
     error.hidden = false;
     announce(sentence);
   };
   const suggestions = suggest(box, list, place, fit);
   box.addEventListener("input", () => { fit(); suggestions.update(); });
+  // Enter sends. Some on-screen keyboards report no key but only the line break
+  // that they are about to insert, so that counts, too.
+  let newLine = false;
+  let handled = false;
   box.addEventListener("keydown", (event) => {
-    if (event.isComposing || suggestions.key(event)) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey) { event.preventDefault(); submit(); }
+    newLine = event.shiftKey || event.ctrlKey || event.altKey;
+    handled = event.key === "Enter" && !newLine;
+    if (event.isComposing) return;
+    if (suggestions.key(event)) return;
+    if (handled) { event.preventDefault(); submit(); }
+  });
+  box.addEventListener("beforeinput", (event) => {
+    if (event.inputType !== "insertLineBreak" || newLine || event.isComposing) return;
+    event.preventDefault();
+    if (!handled) submit();
   });
   box.addEventListener("blur", () => setTimeout(() => suggestions.close(), 150));
   send.addEventListener("click", () => { submit(); box.focus(); });
@@ -138,6 +148,5 @@ function candidates(sign, typed, channelID) {
   const here = channel(channelID);
   const people = state.workspace.users.filter((one) => one.kind !== "deactivated" && one.name.toLowerCase().startsWith(typed) && (!here || isMember(here, one.id)));
   people.sort((a, b) => (b.id === bot()?.id) - (a.id === bot()?.id));
-  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }))
-    .concat(state.usergroups.filter((one) => one.handle.toLowerCase().startsWith(typed)).map((one) => ({ insert: `@${one.handle}`, face: [icon("people"), h("b", {}, isolated(one.handle)), h("span", { class: "muted small" }, "user group")] })));
+  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }));
 }

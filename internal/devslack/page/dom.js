@@ -41,21 +41,32 @@ const paths = {
   chevron: "M5.5 7.5 10 12l4.5-4.5",
   close: "M5 5l10 10M15 5 5 15",
   copy: "M7 7h8.5v9H7zM4.5 13V4h8.5",
+  edit: "M4 16l.8-3.2L13.5 4l2.5 2.5-8.7 8.7zM11.5 6l2.5 2.5",
   error: "M10 5.5v5.5M10 14v.2",
   file: "M5.5 2.5h6l3.5 3.5v11.5h-9.5zM11.5 2.5V6H15",
-  hash: "M7.5 3.5 6 16.5M14 3.5l-1.500 13M3.500 7.500h13.500M3 12.500h13.500",
-  home: "M3.500 9.500 10 4l6.500 5.500V16.500h-4.500v-4h-4v4H3.500z",
-  image: "M3.500 4.500h13v11h-13zM3.500 13l3.500-3.500 3 3 2.500-2.500 4 3.500",
+  hash: "M7.5 3.5 6 16.5M14 3.5l-1.5 13M3.5 7.500h13.500M3 12.500h13.5",
+  home: "M3.5 9.5 10 4l6.5 5.500V16.500h-4.500v-4h-4v4H3.500z",
+  image: "M3.5 4.500h13v11h-13zM3.5 13l3.5-3.5 3 3 2.5-2.5 4 3.5",
   lock: "M5 9h10v7.500H5zM7 9V6.500a3 3 0 0 1 6 0V9",
-  menu: "M3.500 6h13M3.500 10h13M3.500 14h13",
   more: "M5 10v.01M10 10v.01M15 10v.01",
-  people: "M7.500 9.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5zM2.500 16c0-3 2-4.500 5-4.500s5 1.500 5 4.500M13 5a2.500 2.500 0 0 1 0 4.500M14.500 11.700c2 .5 3 2 3 4.300",
-  send: "M3.500 3.800 17 10 3.500 16.200l1.800-5.200L11 10 5.300 9z",
-  sparkle: "M10 3l1.600 4.400L16 9l-4.400 1.600L10 15l-1.600-4.400L4 9l4.400-1.600zM16 14v3M14.500 15.500h3",
+  people: "M7.5 9.500a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM2.5 16c0-3 2-4.5 5-4.500s5 1.5 5 4.500M13 5a2.5 2.5 0 0 1 0 4.500M14.5 11.700c2 .5 3 2 3 4.3",
+  send: "M3.5 3.8 17 10 3.5 16.200l1.8-5.200L11 10 5.3 9z",
+  sparkle: "M10 3l1.6 4.400L16 9l-4.4 1.600L10 15l-1.6-4.400L4 9l4.4-1.600zM16 14v3M14.5 15.500h3",
   thread: "M4 4.500h12v8.500H9.500L6 16v-3H4z",
-  trash: "M4.500 6h11M8 6V4h4v2M6 6l.7 10.500h6.600L14 6",
-  warning: "M10 3.500 17.500 16.500h-15zM10 8v4M10 14.200v.1",
+  trash: "M4.5 6h11M8 6V4h4v2M6 6l.7 10.500h6.600L14 6",
+  warning: "M10 3.5 17.5 16.500h-15zM10 8v4M10 14.200v.1",
 };
+
+// redraw replaces the children of an element, but only when what they are made
+// of has changed: an element that is replaced between the press and the release
+// of a mouse button never gets its click.
+const drawn = new WeakMap();
+export function redraw(parent, made, build) {
+  const signature = JSON.stringify(made);
+  if (drawn.get(parent) === signature) return;
+  drawn.set(parent, signature);
+  replace(parent, build());
+}
 
 export function icon(name, extra = "") {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

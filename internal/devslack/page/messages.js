@@ -1,22 +1,23 @@
 // Messages: how one looks, and a list of them that is kept up to date without
 // touching what has not changed.
-import { h, icon, iconButton, replace } from "./dom.js";
+import { h, icon, iconButton } from "./dom.js";
 import { state, user, app, kindWord } from "./state.js";
-import { isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
+import { anchor, isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
 import { renderBlocks } from "./blocks.js";
 
-// hue gives somebody a colour that stays: one of eight, by id.
-export function hue(id) {
+// hue gives somebody a colour that stays: one of eight, by name.
+function hue(name) {
   let sum = 0;
-  for (const letter of String(id)) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
-  return sum % 8;
+  for (const letter of String(name)) sum = (sum * 25 + letter.codePointAt(0)) >>> 0;
+  return (sum >>> 3) % 8;
 }
 
 export function avatar(one, size = "") {
   const name = one?.name ?? "?";
   const isBot = one?.kind === "bot";
   const initial = [...name][0]?.toUpperCase() ?? "?";
-  return h("span", { class: ["avatar", size, `hue-${hue(one?.id ?? name)}`, isBot && "avatar-app"], "aria-hidden": "true" }, one?.id === app().bot_user_id ? icon("check") : initial);
+  const ours = one?.id === app().bot_user_id;
+  return h("span", { class: ["avatar", size, ours ? "avatar-ours" : `hue-${hue(name)}`, isBot && "avatar-app"], "aria-hidden": "true" }, ours ? icon("check") : initial);
 }
 
 // authorOf finds who wrote a message; bots that name themselves keep that name.
@@ -50,8 +51,9 @@ function body(message, scene) {
   if (message.blocks?.length) parts.push(h("div", { class: "blocks" }, renderBlocks(message.blocks, scene)));
   else if (message.text) parts.push(h("div", { class: "text", dataset: { testid: "text" } }, mrkdwn(message.text)));
   for (const attachment of message.attachments ?? []) parts.push(attached(attachment, scene));
-  for (const file of message.files ?? []) parts.push(h("div", { class: "attachment-file" }, icon("file"), h("span", {}, isolated(file.title || file.name || file.id), h("span", { class: "muted small" }, ` ${file.mimetype ?? ""} ${file.size ? `${file.size.toLocaleString()} bytes` : ""}`))));
-  if (message.edited) parts.push(h("span", { class: "edited", dataset: { testid: "edited" } }, "(edited)"));
+  for (const file of message.files ?? []) parts.push(h("div", { class: "attachment-file" }, icon("file"), h("span", {}, file.url_private ? anchor(file.url_private, file.title || file.name || file.id) : isolated(file.title || file.name || file.id), h("span", { class: "muted small" }, ` ${file.mimetype ?? ""} ${file.size ? `${file.size.toLocaleString()} bytes` : ""}`))));
+  // Slack doesn't call a bot's message edited when its blocks are replaced.
+  if (message.edited && !(message.bot_id && message.blocks?.length)) parts.push(h("span", { class: "edited", dataset: { testid: "edited" } }, "(edited)"));
   if (message.reactions?.length) parts.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, mrkdwn(`:${one.name}:`), " ", String(one.count ?? one.users?.length ?? 1)))));
   return parts;
 }
@@ -86,13 +88,26 @@ function messageNode(message, place) {
     "aria-label": `${author.name}: ${excerpt(message.text, 120)}`,
     dataset: { testid: "message", ts: message.ts, user: message.user, ephemeral: ephemeral ? "true" : undefined, threadTs: message.thread_ts },
   },
-  h("div", { class: "gutter" }, place.compact ? messageTime(message.ts) : avatar(author)),
+  h("div", { class: "gutter" }, place.compact ? messageTime(message.ts, true) : avatar(author)),
   h("div", { class: "message-main" },
     ephemeral && h("div", { class: "only-you" }, icon("lock"), "Only visible to you"),
     head,
     body(message, place.scene),
     !place.inThread && !ephemeral && replyBar(message, place.onThread)),
-  place.onThread && !place.inThread && !ephemeral && h("div", { class: "message-tools" }, iconButton("thread", "Reply in thread", { dataset: { testid: "reply" }, on: { click: place.onThread } })));
+  messageTools(message, place, ephemeral));
+}
+
+// messageTools is what can be done with a message: answer it, and change it
+// when it is one's own.
+function messageTools(message, place, ephemeral) {
+  if (ephemeral) return null;
+  const mine = message.user === state.me && !message.subtype;
+  const tools = [
+    !place.inThread && iconButton("thread", "Reply in thread", { dataset: { testid: "reply" }, on: { click: place.onThread } }),
+    mine && iconButton("edit", "Edit message", { class: "icon-button wide-only", dataset: { testid: "edit-message" }, on: { click: place.edit } }),
+    mine && iconButton("trash", "Delete message", { class: "icon-button wide-only", dataset: { testid: "delete-message" }, on: { click: place.remove } }),
+  ].filter(Boolean);
+  return tools.length > 0 && h("div", { class: "message-tools" }, tools);
 }
 
 // A MessageList keeps a scrolling element equal to a list of messages. Nodes
@@ -100,8 +115,8 @@ function messageNode(message, place) {
 // half-made choice and the focus stay where they are.
 export class MessageList {
   // scenes(message) says what the elements of a message do.
-  constructor(element, { scenes, onThread, inThread = false }) {
-    Object.assign(this, { element, scenes, onThread, inThread });
+  constructor(element, { scenes, edit, remove, onThread, inThread = false }) {
+    Object.assign(this, { element, scenes, edit, remove, onThread, inThread });
     this.nodes = new Map(); // key → { node, signature }
   }
 
@@ -121,7 +136,7 @@ export class MessageList {
       const key = `${message.ts} ${message.ephemeral_to ?? ""}`;
       const signature = JSON.stringify([message, compact, state.me, state.thread === message.ts]);
       wanted.push(this.kept(key, signature, seen, () => messageNode(message, {
-        compact, inThread: this.inThread, scene: this.scenes(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
+        compact, inThread: this.inThread, scene: this.scenes(message), edit: () => this.edit(message), remove: () => this.remove(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
       if (index === 0 && afterFirst) wanted.push(afterFirst);
     });
     for (const key of this.nodes.keys()) if (!seen.has(key)) this.nodes.delete(key);
@@ -163,5 +178,3 @@ function keepFocus(old, fresh) {
 export function threadDivider(count) {
   return h("div", { class: "thread-divider" }, h("span", {}, count === 1 ? "1 reply" : `${count} replies`));
 }
-
-export { replace };

@@ -2,7 +2,7 @@
 import { h, icon, iconButton, spinner, replace, announce } from "./dom.js";
 import { state, appName } from "./state.js";
 import { plainText } from "./text.js";
-import { renderBlocks, complaint } from "./blocks.js";
+import { renderBlocks, complaint, needsValue } from "./blocks.js";
 import * as api from "./api.js";
 
 const drafts = new Map(); // view id → what was entered
@@ -57,7 +57,7 @@ export class Modals {
     const scene = {
       name: view.id, draft, errors: errors.get(view.id),
       act: async ({ blockID, element, value }) => {
-        const answer = await api.actInView(view.id, { user: state.me, block_id: blockID, action_id: element.action_id, value, values: this.values() });
+        const answer = await api.actInView(view.id, { user: state.me, block_id: blockID, action_id: element.action_id, ...(needsValue(element) && { value }) });
         this.refresh();
         return answer;
       },
@@ -113,7 +113,7 @@ export class Modals {
     const answer = await api.submitView(view.id, { user: state.me, values });
     mark?.replaceChildren();
     this.submitButton?.removeAttribute("aria-busy");
-    if (answer.errors && Object.keys(answer.errors).length) return this.complain(view, answer.errors);
+    if (answer.response_action === "errors" && Object.keys(answer.errors).length) return this.complain(view, answer.errors);
     const sentence = complaint(answer);
     if (sentence) {
       this.note.replaceChildren(icon("warning"), `We had some trouble connecting. Try again? (${sentence})`);

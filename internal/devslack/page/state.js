@@ -16,6 +16,7 @@ export const state = {
   notices: new Map(), // channel id → sentences of the page itself, such as a command that failed
   sockets: null, // connections of the app; null until known
   live: false, // the event stream is open
+  typing: new Map(), // "channel thread" → what the app says it is doing
   drafts: new Map(), // composer key → text
 };
 

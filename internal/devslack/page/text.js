@@ -48,7 +48,11 @@ export function mrkdwn(text, verbatim = false) {
   const parts = String(text ?? "").split(/```\n?([\s\S]*?)\n?```/g);
   parts.forEach((part, index) => {
     if (index % 2) nodes.push(h("pre", { class: "code" }, unescape(part)));
-    else nodes.push(...lines(part, verbatim));
+    else {
+      // A code block stands on lines of its own; those breaks are not shown twice.
+      const inner = part.replace(index > 0 ? /^\n/ : /^(?!)/, "").replace(index < parts.length - 1 ? /\n$/ : /(?!)$/, "");
+      if (inner) nodes.push(...lines(inner, verbatim));
+    }
   });
   return h("span", { class: "mrkdwn" }, nodes);
 }
@@ -125,8 +129,20 @@ function token(inner) {
   return anchor(unescape(body), label || unescape(body));
 }
 
+// here makes a link to a file of this local Slack work under the name by which
+// the page was opened: the app may know it by another one (localhost, an
+// address), and files open only for their own page.
+function here(url) {
+  try {
+    const parsed = new URL(url);
+    if (parsed.pathname.startsWith("/files-pri/") && parsed.port === location.port) return location.origin + parsed.pathname;
+  } catch { /* not a URL: it stays what it is */ }
+  return url;
+}
+
 // anchor is a link only for schemes that a browser opens harmlessly.
 export function anchor(url, label) {
+  url = here(url);
   if (!/^(https?|mailto|tel):/i.test(url)) return h("span", { class: "link-dead", title: url }, isolated(label));
   return h("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow", title: url }, isolated(label));
 }
@@ -192,9 +208,10 @@ export function dateNode(timestamp, format, link, fallback) {
 }
 
 // messageTime is how a message's time stands beside its author's name.
-export function messageTime(ts) {
+export function messageTime(ts, short = false) {
   const date = new Date(Number.parseFloat(ts) * 1000);
-  return h("time", { class: "time", datetime: date.toISOString(), title: date.toLocaleString() }, date.toLocaleTimeString(undefined, clock));
+  const text = date.toLocaleTimeString(undefined, clock);
+  return h("time", { class: "time", datetime: date.toISOString(), title: date.toLocaleString() }, short ? text.replace(/\s*[AP]M$/i, "") : text);
 }
 
 // dayOf names the day of a message for the line between days.
