@@ -64,14 +64,14 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return nil, err
 	}
 	s = a.settings
-	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: w.log}); err != nil {
-		return nil, err
-	}
 	lm, err := model.Open(s.Model)
 	if err != nil {
 		return nil, err
 	}
 	a.modelName = lm.Name()
+	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: w.log}); err != nil {
+		return nil, err
+	}
 	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
 	if err != nil {
 		return nil, err
@@ -153,21 +153,17 @@ func (a *app) writable() error {
 	return a.journal.Probe(ctx)
 }
 
-// close lets go of what the app holds. The head of the journal is logged: known elsewhere, it shows a cut tail.
+// close lets go of what the app holds. The journal logs its head: known elsewhere, it shows a cut tail.
 func (a *app) close() {
 	if a.builtin != nil {
 		if err := a.builtin.Close(); err != nil {
 			a.log.Warn("the workspace could not be closed", "error", err)
 		}
 	}
-	if a.journal == nil {
-		return
-	}
-	if head, err := a.journal.Head(context.Background()); err == nil {
-		a.log.Info("the journal is closed", "head", head.String())
-	}
-	if err := a.journal.Close(); err != nil {
-		a.log.Error("the journal could not be closed", "error", err)
+	if a.journal != nil {
+		if err := a.journal.Close(); err != nil {
+			a.log.Error("the journal could not be closed", "error", err)
+		}
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// encode writes v as JSON without escaping < > &, as Slack does. What it is
+// encode writes v as JSON without escaping < > &, as Slack does: the length of
+// blocks is a limit. What it is
 // given is built here from strings, maps and structs; a value that can't be
 // written is a mistake of this package, so it panics.
 func encode(v any) json.RawMessage {

@@ -242,6 +242,22 @@ func TestStopEndsEveryCard(t *testing.T) {
 	})
 }
 
+// What takes longer than Slack's patience is acknowledged in time, and counts.
+func TestASlowEffectIsAcknowledgedInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.agent.slow = 8 * time.Second
+		root := w.say("alice", "@bot `one`")
+		w.card(root, 0)
+		if r := w.click("alice", w.things(root, kindProgress)[0], actionStop); !r.Acked || r.AckMS != ackBy.Milliseconds() {
+			t.Errorf("acknowledged like this: %+v", r)
+		}
+		w.settled()
+		if len(w.events("run_stop_requested")) != 1 {
+			t.Error("not stopped")
+		}
+	})
+}
+
 // run is the id of the only run.
 func (w *world) run() string { return w.events("run_started")[0].Run }
 
