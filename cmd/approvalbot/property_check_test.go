@@ -95,7 +95,7 @@ func (r *trial) compareAsks() {
 }
 
 // verify checks everything that has to hold at rest, and that a further start finds nothing to do.
-func (r *trial) verify() {
+func (r *trial) verify() map[string]*ledger.Run {
 	r.world.check()
 	events := r.events()
 	runs := map[string]*ledger.Run{}
@@ -121,6 +121,7 @@ func (r *trial) verify() {
 		r.t.Errorf("a start after everything had come to rest wrote %d more rows", len(more)-len(events))
 	}
 	r.checkMessages(runs)
+	return runs
 }
 
 // checkStarts goes through the journal: a call starts once, and only after it was allowed or approved, with the bytes

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -95,7 +96,7 @@ type trial struct {
 }
 
 // play plays a plan and returns what was wrong.
-func play(t *testing.T, p plan) string {
+func play(t *testing.T, p plan, reached tally) string {
 	dir, err := os.MkdirTemp("", "property")
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func play(t *testing.T, p plan) string {
 			r.step(s)
 		}
 		r.rest()
-		r.verify()
+		reached.add(r.verify())
 	})
 	return watch.failures()
 }
@@ -197,7 +198,7 @@ func (k callKind) call(number, round, n int) map[string]any {
 	case callFail:
 		command += "; exit 3"
 	case callSlow:
-		command += "; sleep 0.02"
+		command += "; sleep 0.2"
 	case callNoID:
 		c["id"] = ""
 	}
@@ -293,6 +294,9 @@ func (r *trial) head() int64 {
 // step does one step and lets time pass.
 func (r *trial) step(s step) {
 	r.buried()
+	if s.flag && r.end == nil {
+		r.begin()
+	}
 	switch s.what {
 	case "message", "remark":
 		r.write(s)
@@ -300,6 +304,8 @@ func (r *trial) step(s step) {
 		r.clickOn(s)
 	case "stop":
 		r.pressStop(s)
+	case "midway":
+		r.midway(s)
 	case "fault":
 		all := faults()
 		r.fault(all[(s.n*2+s.who)%len(all)])
@@ -371,12 +377,25 @@ func (r *trial) write(s step) {
 	}
 }
 
-// clickOn clicks Approve or Deny on a card that waits, or now and then on one that is over.
-func (r *trial) clickOn(s step) {
+// clickable are the cards to click on: those that wait if there are any, else those that are over.
+func (r *trial) clickable() []posted {
 	all := r.posted("card")
-	cards := slices.DeleteFunc(slices.Clone(all), func(c posted) bool { return c.buttons["deny"] == "" })
-	if len(cards) == 0 || s.what == "forged" {
-		cards = all
+	waiting := slices.DeleteFunc(slices.Clone(all), func(c posted) bool { return c.buttons["deny"] == "" })
+	if len(waiting) > 0 {
+		return waiting
+	}
+	return all
+}
+
+// clickOn clicks Approve or Deny. Where there is no card yet it waits for one, for a moment.
+func (r *trial) clickOn(s step) {
+	cards := r.clickable()
+	if s.flag && (len(cards) == 0 || cards[0].buttons["deny"] == "") {
+		r.pass(2 * time.Second)
+		cards = r.clickable()
+	}
+	if s.what == "forged" {
+		cards = r.posted("card")
 	}
 	if len(cards) == 0 {
 		return
@@ -399,6 +418,49 @@ func (r *trial) pressStop(s step) {
 		return
 	}
 	r.go_(devslack.ActionRequest{User: r.user(clickers[s.who]), Channel: r.general(), TS: runs[s.n%len(runs)].ts, ActionID: "stop"})
+}
+
+// answerAll lets two people say the same to everything that waits.
+func (r *trial) answerAll(action string) {
+	for _, c := range r.clickable() {
+		for _, name := range []string{"bob", "carol"} {
+			if c.buttons[action] != "" {
+				r.go_(devslack.ActionRequest{User: r.user(name), Channel: r.general(), TS: c.ts, ActionID: action})
+			}
+		}
+	}
+}
+
+// midway approves everything that waits and does something else as soon as a tool has started.
+func (r *trial) midway(s step) {
+	if r.end == nil {
+		return
+	}
+	before := r.head()
+	r.answerAll("approve")
+	for range 300 { // time can't pass while a tool runs, so this looks again and again
+		if r.startedSince(before) {
+			break
+		}
+		runtime.Gosched()
+	}
+	switch s.n % 5 {
+	case 0, 1:
+		r.pressStop(step{n: s.n, who: s.who % 3})
+	case 2:
+		r.harm(step{what: "crash"})
+	case 3:
+		r.harm(step{what: "sigterm"})
+	case 4:
+		r.harm(step{what: "unwritable"})
+	}
+}
+
+func (r *trial) startedSince(seq int64) bool {
+	for _, err := range r.app.journal.Read(context.Background(), seq, ledger.Filter{Kinds: []string{"tool_started"}}) {
+		return err == nil
+	}
+	return false
 }
 
 // go_ clicks while other things happen. What was clicked may be gone by then.
@@ -455,6 +517,11 @@ func (r *trial) rest() {
 		r.begin()
 	}
 	r.repair()
+	r.people.Wait()
+	for range 2 * len(r.plan.tasks) * len(r.plan.answer) { // rounds, if people answer at all
+		r.answerAll(r.plan.answer)
+		r.pass(5 * time.Second)
+	}
 	r.people.Wait()
 	for range len(r.plan.tasks) + 2 {
 		r.pass(90 * time.Minute)

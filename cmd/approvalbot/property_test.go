@@ -3,6 +3,8 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"approvalbot/internal/devslack"
+	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 )
 
@@ -29,12 +32,37 @@ func TestProperty(t *testing.T) {
 		}
 		defer func() { _ = f.Value.Set(f.DefValue) }()
 	}
+	reached := tally{}
+	defer func() { t.Logf("what the plans reached:\n%s", reached) }()
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)
-		if failures := play(t, p); failures != "" {
+		if failures := play(t, p, reached); failures != "" {
 			rt.Fatalf("%s\n%s", p, failures)
 		}
 	})
+}
+
+// A tally counts what happened in all trials: plans that never get anywhere would prove nothing.
+type tally map[string]int
+
+func (a tally) add(runs map[string]*ledger.Run) {
+	for _, run := range runs {
+		a["run "+string(run.Finished.Status)+" "+run.Finished.Code]++
+		for _, c := range run.Calls {
+			a["call "+string(c.State)+" "+string(c.Finished.Source)+c.Finished.Code]++
+			if c.Approval != nil {
+				a["card "+endingWords(c)]++
+			}
+		}
+	}
+}
+
+func (a tally) String() string {
+	var b strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(a)) {
+		fmt.Fprintf(&b, "%6d %s\n", a[what], what)
+	}
+	return b.String()
 }
 
 // A plan is everything that is decided before a trial begins.
@@ -46,6 +74,7 @@ type plan struct {
 	timeout   time.Duration
 	drain     time.Duration
 	tasks     []task // what each message makes the model do
+	answer    string // what people say to what is left at the end: approve, deny or nothing
 	steps     []step
 }
 
@@ -85,7 +114,8 @@ func (s step) String() string {
 
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "policy=%s sandbox=%s approvers=%v quorum=%d timeout=%s drain=%s\n", p.policy, p.sandbox, p.approvers, p.quorum, p.timeout, p.drain)
+	fmt.Fprintf(&b, "policy=%s sandbox=%s approvers=%v quorum=%d timeout=%s drain=%s, %q at the end\n",
+		p.policy, p.sandbox, p.approvers, p.quorum, p.timeout, p.drain, p.answer)
 	for i, t := range p.tasks {
 		fmt.Fprintf(&b, "task %d: %v then %s\n", i, t.rounds, t.ending)
 	}
@@ -97,12 +127,13 @@ func (p plan) String() string {
 
 func drawPlan(t *rapid.T) plan {
 	return plan{
-		policy:    rapid.SampledFrom([]policy.ApprovalPolicy{policy.OnRequest, policy.OnRequest, policy.OnRequest, policy.Strict, policy.Never}).Draw(t, "policy"),
-		sandbox:   rapid.SampledFrom([]policy.SandboxMode{policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.ReadOnly}).Draw(t, "sandbox"),
+		policy:    rapid.SampledFrom([]policy.ApprovalPolicy{policy.OnRequest, policy.OnRequest, policy.OnRequest, policy.OnRequest, policy.Strict, policy.Never}).Draw(t, "policy"),
+		sandbox:   rapid.SampledFrom([]policy.SandboxMode{policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.ReadOnly}).Draw(t, "sandbox"),
 		approvers: rapid.SampledFrom([][]string{{"channel", "requester"}, {"channel"}}).Draw(t, "approvers"),
-		quorum:    rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "quorum"),
-		timeout:   rapid.SampledFrom([]time.Duration{20 * time.Second, 2 * time.Minute, time.Hour}).Draw(t, "timeout"),
+		quorum:    rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "quorum"),
+		timeout:   rapid.SampledFrom([]time.Duration{20 * time.Second, 2 * time.Minute, time.Hour, time.Hour}).Draw(t, "timeout"),
 		drain:     rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "drain"),
+		answer:    rapid.SampledFrom([]string{"approve", "approve", "deny", ""}).Draw(t, "answer"),
 		tasks:     rapid.SliceOfN(rapid.Custom(drawTask), 1, 3).Draw(t, "tasks"),
 		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 3, 22).Draw(t, "steps"),
 	}
@@ -120,7 +151,7 @@ func drawTask(t *rapid.T) task {
 func drawStep(t *rapid.T) step {
 	s := step{what: rapid.SampledFrom(allSteps).Draw(t, "what")}
 	s.n = rapid.IntRange(0, 11).Draw(t, "n")
-	s.who = rapid.IntRange(0, 8).Draw(t, "who")
+	s.who = rapid.IntRange(0, len(clickers)-1).Draw(t, "who")
 	s.flag = rapid.Bool().Draw(t, "flag")
 	s.wait = rapid.SampledFrom([]time.Duration{
 		-1, -1, 0, 0, 100 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute,
@@ -131,15 +162,15 @@ func drawStep(t *rapid.T) step {
 // allSteps names each step as often as it is to happen; property_play_test.go says what they do.
 var allSteps = strings.Fields(`
 	message message message message message remark
-	approve approve approve approve approve approve approve approve
-	deny deny deny
+	approve approve approve approve approve approve approve approve approve approve approve approve
+	deny deny deny midway midway
 	forged stop pass pass
 	crash crashAt crashAt crashAt sigterm start start
 	fault fault fault fault fault clear
 	unwritable unwritableAt writable`)
 
 // The people who may click, those who may come first.
-var clickers = []string{"alice", "bob", "carol", "bob", "carol", "alice", "gus", "erin", "deploybot"}
+var clickers = []string{"bob", "carol", "alice", "bob", "carol", "bob", "carol", "bob", "carol", "gus", "erin", "deploybot"}
 
 // faults are what can go wrong between us and Slack, and pass again.
 func faults() []devslack.Fault {
