@@ -31,6 +31,10 @@ type Config struct {
 	MaxAsks   int           // asks of a run; further ones are denied unasked
 	Drain     time.Duration // how long Run lets runs go on after its context ended, before it aborts them
 
+	// Deltas gets the pieces of a model's text as they come, from the goroutine that samples; it must not wait. They are
+	// not journalled. It may be nil.
+	Deltas func(run, text string)
+
 	Logger *slog.Logger
 }
 
@@ -52,6 +56,8 @@ type Agent struct {
 
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
+	jobs   map[int64]*job                     // the messages that this process has to work off, by Seq
+	load   map[string]int                     // how many of them each session has, those being received included
 }
 
 // New checks the configuration. Nothing happens before [Agent.Recover] and [Agent.Run].
@@ -76,6 +82,8 @@ func New(c Config) (*Agent, error) {
 		incoming: make(chan ledger.Event),
 		closed:   make(chan struct{}),
 		active:   map[string]context.CancelCauseFunc{},
+		jobs:     map[int64]*job{},
+		load:     map[string]int{},
 	}, nil
 }
 
@@ -89,28 +97,6 @@ func toolSpecs(set *tools.Set) (json.RawMessage, error) {
 		specs = append(specs, model.ToolSpec{Name: s.Name, Description: s.Description, InputSchema: schema})
 	}
 	return json.Marshal(specs)
-}
-
-// Receive records a message ([*ledger.MessageReceived]) and, if it starts a run, queues it. It returns when the message
-// is on disk; from then on it is worked off, after a restart if need be. A message that was received before comes back
-// as [*ledger.ConflictError] and starts nothing. Between the beginning of [Agent.Run] and its end Receive never waits
-// for a run.
-func (a *Agent) Receive(ctx context.Context, e ledger.Event) (ledger.Event, error) {
-	m, ok := e.Body.(*ledger.MessageReceived)
-	if !ok {
-		return ledger.Event{}, fmt.Errorf("agent: a %s is not a message", e.Kind())
-	}
-	written, err := a.Ledger.Append(ctx, e)
-	if err != nil {
-		return ledger.Event{}, err
-	}
-	if m.Disposition == ledger.Starts {
-		select {
-		case a.incoming <- written[0]:
-		case <-a.closed: // it waits in the journal for the next process
-		}
-	}
-	return written[0], nil
 }
 
 // Run works messages off until ctx ends: first those that the journal holds from before, then what [Agent.Receive]
@@ -129,6 +115,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return fmt.Errorf("reading the messages that wait: %w", err)
 	}
 	for _, e := range waiting {
+		a.inherit(e)
 		d.add(e)
 	}
 	for ctx.Err() == nil {
@@ -226,18 +213,6 @@ func (a *Agent) Stop(ctx context.Context, id string, by ledger.Actor) error {
 		cancel(&endedError{code: codeStopped, reason: reason})
 	}
 	return err
-}
-
-func (a *Agent) register(id string, cancel context.CancelCauseFunc) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.active[id] = cancel
-}
-
-func (a *Agent) unregister(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.active, id)
 }
 
 // endedError is the cause of a run's context when it was ended from outside.

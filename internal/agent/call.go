@@ -112,7 +112,10 @@ func (r *run) request(t target, tool tools.Tool, args json.RawMessage, d policy.
 	hash, _ := r.Tools.Hash(t.call.Name)
 	var surfaces []string
 	if r.started.Place.Channel != "" {
-		surfaces = []string{"slack"}
+		surfaces = append(surfaces, "slack")
+	}
+	if r.started.Surface == ledger.SurfaceHTTP {
+		surfaces = append(surfaces, ledger.SurfaceHTTP)
 	}
 	return approvals.Request{
 		Key: approvals.Key{Run: r.id, Call: t.call.ID}, Session: r.session,

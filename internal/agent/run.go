@@ -60,6 +60,7 @@ func (r *run) target(c ledger.ToolCall) target { return target{session: r.sessio
 
 // work takes a message and works it off to its end, whatever happens on the way.
 func (a *Agent) work(ctx context.Context, msg ledger.Event) {
+	defer a.done(msg)
 	r, err := a.take(ctx, msg)
 	if err != nil || r == nil {
 		if err != nil {
@@ -69,8 +70,8 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 	}
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a.register(r.id, cancel)
-	defer a.unregister(r.id)
+	a.begin(ctx, r, msg, cancel)
+	defer a.end(r.id)
 
 	end, err := r.rounds(runCtx)
 	if err == nil {
@@ -85,18 +86,19 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 // take records that the message's turn has come. It returns nil if the message was taken before.
 func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 	m := msg.Body.(*ledger.MessageReceived)
-	r := &run{Agent: a, id: "run_" + uuid.NewString(), session: msg.Session, policy: a.Policy}
+	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m)}
 	for {
 		people, err := a.requesters(ctx, msg)
 		if err != nil {
 			return nil, err
 		}
-		settings := a.Policy.Settings()
+		settings := r.policy.Settings()
 		r.started = &ledger.RunStarted{
 			Message: msg.Seq, Place: m.Place, Requesters: people,
 			Model: a.Model.Name(), System: a.system, Tools: a.specs,
 			Mode: firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
-			Sandbox: string(settings.SandboxMode), PolicyHash: a.Policy.Hash(),
+			Sandbox: string(settings.SandboxMode), PolicyHash: r.policy.Hash(),
+			Surface: m.Surface, Detach: m.Detach,
 		}
 		_, err = a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
 		var conflict *ledger.ConflictError
@@ -214,7 +216,7 @@ func (r *run) sample(ctx context.Context, round int) (*ledger.ModelCompleted, *l
 		return nil, nil, halted(fmt.Errorf("the transcript of run %s has calls without a result", r.id))
 	}
 	req := t.Request()
-	resp, err := r.Model.Generate(ctx, req, nil)
+	resp, err := r.Model.Generate(ctx, req, r.onDelta())
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx), nil
 	}
@@ -233,6 +235,14 @@ func (r *run) sample(ctx context.Context, round int) (*ledger.ModelCompleted, *l
 	by := ledger.Actor{Kind: ledger.ActorModel, ID: r.Model.Name()}
 	_, err = r.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: by, Body: done})
 	return done, nil, halted(err)
+}
+
+// onDelta is who hears the model's text while it comes; nil: nobody does.
+func (r *run) onDelta() func(string) {
+	if r.Deltas == nil {
+		return nil
+	}
+	return func(text string) { r.Deltas(r.id, text) }
 }
 
 // transcript folds what the session's journal says so far.

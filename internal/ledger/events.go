@@ -154,6 +154,14 @@ type MessageReceived struct {
 	Reason      string      `json:"reason,omitempty"`
 	Direct      bool        `json:"direct,omitempty"`       // in a direct message
 	Mode        string      `json:"approvalMode,omitempty"` // of the run that it starts; empty means fail_closed
+
+	// What a request over HTTP may say besides. It is kept here, so that a message that waits for its turn keeps it.
+	RunID   string `json:"runId,omitempty"`          // the id of the run that it starts, where its sender was told it
+	Policy  string `json:"approvalPolicy,omitempty"` // stricter than the settings
+	Sandbox string `json:"sandboxMode,omitempty"`    // stricter than the settings
+	Surface string `json:"surface,omitempty"`        // http: its sender follows the run and can show an ask
+	Detach  bool   `json:"detach,omitempty"`         // the run goes on when its sender is gone
+	Request string `json:"requestDigest,omitempty"`  // SHA-256, hex, of the request: what an Idempotency-Key stands for
 }
 
 // The approval modes: whether the run it belongs to has a way to ask people.
@@ -175,7 +183,12 @@ type RunStarted struct {
 	Policy     string          `json:"approvalPolicy"`
 	Sandbox    string          `json:"sandboxMode"`
 	PolicyHash string          `json:"policyHash"`
+	Surface    string          `json:"surface,omitempty"` // http: its starter follows it and can show an ask
+	Detach     bool            `json:"detach,omitempty"`  // it goes on when its starter is gone
 }
+
+// SurfaceHTTP is the surface of a run that is followed over HTTP.
+const SurfaceHTTP = "http"
 
 // RunStopRequested: a person asked for the run to stop, or its starter went away.
 type RunStopRequested struct {
