@@ -76,6 +76,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
 	cfg.Approvals = a.approvals
+	cfg.Deltas = func(run, text string) { a.api.Delta(run, text) }
 	if a.agent, err = agent.New(cfg); err != nil {
 		return nil, err
 	}
@@ -86,11 +87,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
 		Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
-	a.api, err = api.New(api.Config{Token: s.APIToken, Logger: w.log, Ready: []api.Check{
-		{Name: "journal", Err: a.writable},
-		{Name: "slack", Err: a.slack.Ready},
-	}})
-	return a, err
+	return a, a.serveAPI(client, cfg.Policy, w)
 }
 
 // ground opens what stands on this machine: instructions, model, journal, tools and policy. It gives the agent's
@@ -178,9 +175,9 @@ func (a *app) close() {
 // listenAPI opens the address of the HTTP API. Without a token of the operator's it may only be a loopback one, where a
 // made-up token will do.
 func listenAPI(s *Settings) (net.Listener, error) {
-	if s.APIToken == "" {
+	if s.APIToken == "" && s.APITokensFile == "" {
 		if !loopback(s.APIAddr) {
-			return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%s can be reached from other machines and APPROVALBOT_API_TOKEN is not set: set it, or use a loopback address such as 127.0.0.1:3102", s.APIAddr)
+			return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%s can be reached from other machines and neither APPROVALBOT_API_TOKEN nor APPROVALBOT_API_TOKENS_FILE is set: set one, or use a loopback address such as 127.0.0.1:3102", s.APIAddr)
 		}
 		s.APIToken = "local-" + randomHex(16)
 	}

@@ -43,8 +43,9 @@ type Settings struct {
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
 
-	APIAddr  string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where /healthz and /readyz listen"`
-	APIToken string `envconfig:"APPROVALBOT_API_TOKEN" desc:"the bearer token of the HTTP API; required unless its address is loopback"`
+	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API listens"`
+	APIToken      string `envconfig:"APPROVALBOT_API_TOKEN" desc:"a bearer token of the HTTP API that may do everything, called default; one of the two is required unless the address is loopback"`
+	APITokensFile string `envconfig:"APPROVALBOT_API_TOKENS_FILE" desc:"a JSON file of tokens, each with a name, scopes (read, run, decide, all) and, where it is a person's, their Slack user; nobody else may be able to read it"`
 
 	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
@@ -200,7 +201,7 @@ func (s *Settings) complete() (instructions string, err error) {
 // protected are the files of ours that tools may not touch, wherever the workspace is.
 func (s *Settings) protected() []string {
 	paths := []string{s.journalDir(), filepath.Join(s.DataDir, "devslack")}
-	for _, p := range []string{".env", s.Instructions, strings.TrimPrefix(s.Model, "script:")} {
+	for _, p := range []string{".env", s.Instructions, s.APITokensFile, strings.TrimPrefix(s.Model, "script:")} {
 		if abs, err := filepath.Abs(p); p != "" && err == nil {
 			paths = append(paths, abs)
 		}
@@ -213,6 +214,9 @@ func (s *Settings) journalDir() string { return filepath.Join(s.DataDir, "journa
 // secrets are the literals that must never leave the process.
 func (s *Settings) secrets() []string {
 	all := []string{s.BotToken, s.AppToken, s.APIToken, os.Getenv("ANTHROPIC_API_KEY"), os.Getenv("OPENAI_API_KEY")}
+	if _, tokens, err := s.fileTokens(); err == nil { // what is wrong with the file is said where it is used
+		all = append(all, tokens...)
+	}
 	return slices.DeleteFunc(all, func(t string) bool { return t == "" })
 }
 

@@ -39,6 +39,7 @@ type world struct {
 	http     *http.Transport                                                      // the process's way to it
 	settings Settings
 	log      journalist
+	api      *devslack.Pipe // to the bot's HTTP API
 
 	app   *app
 	end   context.CancelFunc
@@ -108,7 +109,8 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.app, w.end, w.ended = a, cancel, make(chan error, 1)
-	go func() { w.ended <- a.run(ctx, devslack.NewPipe()) }()
+	w.api = devslack.NewPipe()
+	go func() { w.ended <- a.run(ctx, w.api) }()
 	select {
 	case <-a.slack.Connected():
 	case err := <-w.ended:

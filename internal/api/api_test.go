@@ -11,7 +11,7 @@ import (
 
 func testServer(t *testing.T, checks ...Check) http.Handler {
 	t.Helper()
-	s, err := New(Config{Token: "right", Hosts: []string{"bot.example"}, Ready: checks, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(Config{Tokens: []Token{DefaultToken("right")}, Hosts: []string{"bot.example"}, Ready: checks, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

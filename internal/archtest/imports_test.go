@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 
 	"internal/agent":     {"approvals", "ledger", "model", "policy", "tools"},
 	"internal/slackui":   {"approvals", "ledger", "redact"},
-	"internal/api":       {},
+	"internal/api":       {"approvals", "ledger", "policy", "redact"},
 	"internal/approvals": {"ledger"},
 
 	"internal/ledger":            {},

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+)
+
+// maxDecision is the size of the largest decision: a word and some words of a person.
+const maxDecision = 64 << 10
+
+// getApprovals lists what waits for people.
+func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request, t *Token) error {
+	pending := []*request{}
+	for _, snap := range s.Approvals.Pending(r.URL.Query().Get("runId")) {
+		see, err := s.maySeeAsk(r, t, snap)
+		if err != nil {
+			return err
+		}
+		if see {
+			s.listed(r, t, snap)
+			pending = append(pending, s.views.snapshot(snap))
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"ok": true, "pending": pending})
+	return nil
+}
+
+// listed counts an ask as shown to a program that polls and may decide it.
+func (s *Server) listed(r *http.Request, t *Token, snap approvals.Snapshot) {
+	here := slices.Contains(snap.Ask.Surfaces, ledger.SurfaceHTTP)
+	if !here || len(snap.Ask.Shown) > 0 || !t.may(ScopeDecide) {
+		return
+	}
+	err := s.Approvals.Shown(r.Context(), snap.ID, approvals.Showing{Surface: ledger.SurfaceHTTP})
+	if _, _, over := approvals.Ended(err); err != nil && !over {
+		s.Logger.Warn("a showing could not be recorded", "run", snap.Run, "approval", snap.ID, "error", err)
+	}
+}
+
+// maySeeAsk: those who may decide see every ask, others those of their own sessions.
+func (s *Server) maySeeAsk(r *http.Request, t *Token, snap approvals.Snapshot) (bool, error) {
+	if t.may(ScopeDecide) || t.may(ScopeAll) {
+		return true, nil
+	}
+	info, found, err := s.sessions.session(r.Context(), snap.Session)
+	return found && info.of(t), err
+}
+
+// postApproval takes a decision.
+func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, t *Token) error {
+	raw, err := readBody(r, maxDecision)
+	if err != nil {
+		return err
+	}
+	f := parseForm(raw)
+	word, reason := f.required("decision"), f.text("reason")
+	types := map[string]ledger.ResolutionType{"approve": ledger.Approved, "deny": ledger.Denied}
+	if _, ok := types[word]; !ok && len(f.inField["decision"]) == 0 {
+		f.wrong("decision", "it has to be approve or deny")
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	key := approvals.Key{Run: r.PathValue("runId"), Call: r.PathValue("toolCallId")}
+	out, err := s.Approvals.Resolve(r.Context(), key, approvals.Decision{Type: types[word], Reason: reason, By: s.actor(r.Context(), t)})
+	if err != nil {
+		return s.undecided(key, err)
+	}
+	body := map[string]any{"ok": true, "pending": s.views.snapshot(out.Snapshot), "resolution": nil}
+	if out.Resolution != nil {
+		body["resolution"] = s.views.resolution(&out.Resolution.ApprovalResolved, out.Resolution.At)
+	}
+	answer(w, http.StatusOK, body)
+	return nil
+}
+
+// undecided is the answer to a decision that didn't count.
+func (s *Server) undecided(key approvals.Key, err error) error {
+	if res, snap, over := approvals.Ended(err); over {
+		p := &problem{status: http.StatusGone, code: "EXPIRED", message: "This request is over and was not performed: " + s.views.text(res.Reason) + "."}
+		if _, decided := errors.AsType[*approvals.ConflictError](err); decided {
+			p.status, p.code, p.message = http.StatusConflict, "ALREADY_DECIDED", s.decidedBy(res)
+		}
+		p.more = map[string]any{
+			"resolution": s.views.resolution(&res.ApprovalResolved, res.At),
+			"pending":    s.views.snapshot(snap),
+		}
+		return p
+	}
+	if errors.Is(err, approvals.ErrNotFound) {
+		return &problem{status: http.StatusNotFound, code: "NOT_FOUND", message: fmt.Sprintf(
+			"No pending approval found for run %s and tool call %s. It may have already been resolved or timed out.", clean(key.Run), clean(key.Call))}
+	}
+	if p, ok := errors.AsType[*approvals.RefusedError](err); ok {
+		return forbidden("NOT_ALLOWED", p.Reason).with("approvers", p.Allowed)
+	}
+	return err
+}
+
+func (s *Server) decidedBy(res approvals.Resolution) string {
+	who := "Somebody"
+	if res.By != nil {
+		who = res.By.DisplayName()
+	}
+	return fmt.Sprintf("%s has already %s this, at %s.", who, res.Type, res.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+}
