@@ -335,7 +335,7 @@ func (r *trial) harm(s step) {
 	case "crash":
 		r.kill()
 	case "crashAt":
-		r.killAt(1 + s.n + s.who)
+		r.killAt(1 + s.n)
 	case "sigterm":
 		r.buried()
 		r.repair()

@@ -135,7 +135,7 @@ func drawPlan(t *rapid.T) plan {
 		drain:     rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "drain"),
 		answer:    rapid.SampledFrom([]string{"approve", "approve", "deny", ""}).Draw(t, "answer"),
 		tasks:     rapid.SliceOfN(rapid.Custom(drawTask), 1, 3).Draw(t, "tasks"),
-		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 3, 22).Draw(t, "steps"),
+		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 6, 30).Draw(t, "steps"),
 	}
 }
 
@@ -165,7 +165,7 @@ var allSteps = strings.Fields(`
 	approve approve approve approve approve approve approve approve approve approve approve approve
 	deny deny deny midway midway
 	forged stop pass pass
-	crash crashAt crashAt crashAt sigterm start start
+	crash crashAt crashAt crashAt crashAt crashAt crashAt sigterm start start start
 	fault fault fault fault fault clear
 	unwritable unwritableAt writable`)
 
