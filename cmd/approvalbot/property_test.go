@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +27,7 @@ import (
 const propertyChecks = 24
 
 func TestProperty(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set(fmt.Sprint(propertyChecks)); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = f.Value.Set(f.DefValue) }()
-	}
+	usualChecks(t)
 	reached := tally{}
 	defer func() { t.Logf("what the plans reached:\n%s", reached) }()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -40,6 +36,21 @@ func TestProperty(t *testing.T) {
 			rt.Fatalf("%s\n%s", p, failures)
 		}
 	})
+}
+
+// usualChecks sets how many plans are played, unless the command line does.
+func usualChecks(t *testing.T) {
+	const name = "rapid.checks"
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	if set {
+		return
+	}
+	before := flag.Lookup(name).Value.String()
+	if err := flag.Set(name, strconv.Itoa(propertyChecks)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set(name, before) })
 }
 
 // A tally counts what happened in all trials: plans that never get anywhere would prove nothing.
