@@ -46,11 +46,12 @@ func usualChecks(t *testing.T) {
 	if set {
 		return
 	}
-	before := flag.Lookup(name).Value.String()
-	if err := flag.Set(name, strconv.Itoa(propertyChecks)); err != nil {
+	checks := flag.Lookup(name).Value
+	before := checks.String()
+	if err := checks.Set(strconv.Itoa(propertyChecks)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = flag.Set(name, before) })
+	t.Cleanup(func() { _ = checks.Set(before) })
 }
 
 // A tally counts what happened in all trials: plans that never get anywhere would prove nothing.
