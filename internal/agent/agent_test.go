@@ -36,7 +36,7 @@ func user(id, name string) ledger.Actor {
 type everyone struct{}
 
 func (everyone) Person(_ context.Context, p ledger.Person) (approvals.Profile, error) {
-	return approvals.Profile{ID: p, Name: strings.Title(strings.ToLower(p.ID[1:])), Kind: approvals.FullMember}, nil
+	return approvals.Profile{ID: p, Name: p.ID[1:2] + strings.ToLower(p.ID[2:]), Kind: approvals.FullMember}, nil
 }
 func (everyone) Channel(_ context.Context, c string) (approvals.ChannelInfo, error) {
 	return approvals.ChannelInfo{ID: c, Kind: approvals.PrivateChannel}, nil

@@ -20,16 +20,6 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimRight(buf.Bytes(), "\n")
 }
 
-// object decodes a JSON object generically, numbers kept as written; nil when
-// it isn't one.
-func object(raw json.RawMessage) map[string]any {
-	var out map[string]any
-	if decode(raw, &out) != nil {
-		return nil
-	}
-	return out
-}
-
 func decode(raw json.RawMessage, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

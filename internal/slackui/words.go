@@ -284,8 +284,8 @@ func asked(a *ledger.Approval, user string) bool {
 // took says how long something took, as exactly as one cares.
 func took(d time.Duration) string {
 	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	case d < 100*time.Millisecond:
+		return "under 0.1 s"
 	case d < 10*time.Second:
 		return strings.Replace(fmt.Sprintf("%.1f s", d.Seconds()), ".0 ", " ", 1)
 	case d < time.Minute:

@@ -104,8 +104,8 @@ func TestMayApprove(t *testing.T) {
 
 func TestTook(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0.0 s", 40 * time.Millisecond: "0.0 s", 940 * time.Millisecond: "0.9 s", 2 * time.Second: "2 s", 2500 * time.Millisecond: "2.5 s",
-		12 * time.Second: "12 s", 90 * time.Second: "1 min 30 s", 3*time.Hour + 5*time.Minute: "3 h 5 min", -time.Second: "0.0 s",
+		0: "under 0.1 s", 40 * time.Millisecond: "under 0.1 s", 940 * time.Millisecond: "0.9 s", 2 * time.Second: "2 s", 2500 * time.Millisecond: "2.5 s",
+		12 * time.Second: "12 s", 90 * time.Second: "1 min 30 s", 3*time.Hour + 5*time.Minute: "3 h 5 min", -time.Second: "under 0.1 s",
 	} {
 		if got := took(d); got != want {
 			t.Errorf("took(%v) = %q, want %q", d, got, want)

@@ -534,7 +534,3 @@ func (w *world) recover() {
 		w.agent.put(id, r.Session, "", &ledger.RunFinished{Status: ledger.RunCancelled, Reason: "approvalbot restarted"})
 	}
 }
-
-func latest(all []ledger.Event) ledger.Event {
-	return slices.MaxFunc(all, func(a, b ledger.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-}
