@@ -407,7 +407,7 @@ func (r *trial) clickOn(s step) {
 		action.ActionID = map[bool]string{true: "approve", false: "deny"}[s.flag]
 		action.Value = cards[(s.n+s.who)%len(cards)].id
 	case card.buttons["deny"] == "":
-		action.Value = card.id // the person's Slack still shows the buttons
+		action.Value, action.BlockID = card.id, card.id+".0" // the person's Slack still shows the buttons
 	}
 	r.go_(action)
 }
