@@ -340,9 +340,18 @@ func (r *trial) harm(s step) {
 		r.buried()
 		r.repair()
 		r.over()
-	case "unwritable", "unwritableAt":
+	case "unwritable":
 		if r.mend == nil {
-			r.fail(map[bool]int64{true: r.head() + int64(s.n), false: 0}[s.what == "unwritableAt"])
+			r.fail(0)
+		}
+	case "unwritableAt":
+		if r.mend == nil {
+			r.fail(r.head() + int64(s.n))
+		}
+	case "unwritableEvents": // there is room for a probe still
+		if r.mend == nil {
+			r.strained = true
+			r.mend = ledgertest.FailEvents(r.t, r.settings.journalDir(), r.head()+int64(s.n))
 		}
 	case "writable":
 		if r.killed == nil {

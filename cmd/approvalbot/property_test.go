@@ -179,7 +179,7 @@ var allSteps = strings.Fields(`
 	forged stop pass pass
 	crash crashAt crashAt crashAt crashAt crashAt crashAt sigterm start start start
 	fault fault fault fault fault clear
-	unwritable unwritableAt writable`)
+	unwritable unwritableAt unwritableEvents writable`)
 
 // The people who may click, those who may come first.
 var clickers = []string{"bob", "carol", "alice", "bob", "carol", "bob", "carol", "bob", "carol", "gus", "erin", "deploybot"}
