@@ -59,31 +59,11 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 			a.close()
 		}
 	}()
-	instructions, err := a.settings.complete()
+	cfg, err := a.ground(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s = a.settings
-	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: w.log}); err != nil {
-		return nil, err
-	}
-	lm, err := model.Open(s.Model)
-	if err != nil {
-		return nil, err
-	}
-	a.modelName = lm.Name()
-	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
-	if err != nil {
-		return nil, err
-	}
-	set, err := tools.NewSet(a.builtin.Tools()...)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := policy.New(s.ApprovalPolicy, s.Sandbox)
-	if err != nil {
-		return nil, err
-	}
 	client, err := slackui.Connect(ctx, slackui.ClientConfig{
 		BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL, HTTPClient: w.http, Dialer: w.dialer, Logger: w.log,
 	})
@@ -95,12 +75,8 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return nil, err
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
-	a.agent, err = agent.New(agent.Config{
-		Ledger: a.journal, Approvals: a.approvals, Model: lm, Tools: set, Policy: rules,
-		Instructions: instructions, Workspace: a.builtin.Dir(),
-		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: w.log,
-	})
-	if err != nil {
+	cfg.Approvals = a.approvals
+	if a.agent, err = agent.New(cfg); err != nil {
 		return nil, err
 	}
 	if err := a.agent.Recover(ctx); err != nil {
@@ -115,6 +91,38 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		{Name: "slack", Err: a.slack.Ready},
 	}})
 	return a, err
+}
+
+// ground opens what stands on this machine: instructions, model, journal, tools and policy. It gives the agent's
+// configuration but for the approvals, which need Slack to know who people are.
+func (a *app) ground(ctx context.Context) (agent.Config, error) {
+	instructions, err := a.settings.complete()
+	if err != nil {
+		return agent.Config{}, err
+	}
+	s := a.settings
+	lm, err := model.Open(s.Model)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	a.modelName = lm.Name()
+	rules, err := policy.New(s.ApprovalPolicy, s.Sandbox)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: a.log}); err != nil {
+		return agent.Config{}, err
+	}
+	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
+	if err != nil {
+		return agent.Config{}, err
+	}
+	set, err := tools.NewSet(a.builtin.Tools()...)
+	return agent.Config{
+		Ledger: a.journal, Model: lm, Tools: set, Policy: rules,
+		Instructions: instructions, Workspace: a.builtin.Dir(),
+		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: a.log,
+	}, err
 }
 
 // run works until ctx ends or something fails that can't be mended. Then nothing new is started, what is open is ended
@@ -153,21 +161,17 @@ func (a *app) writable() error {
 	return a.journal.Probe(ctx)
 }
 
-// close lets go of what the app holds. The head of the journal is logged: known elsewhere, it shows a cut tail.
+// close lets go of what the app holds. The journal logs its head: known elsewhere, it shows a cut tail.
 func (a *app) close() {
 	if a.builtin != nil {
 		if err := a.builtin.Close(); err != nil {
 			a.log.Warn("the workspace could not be closed", "error", err)
 		}
 	}
-	if a.journal == nil {
-		return
-	}
-	if head, err := a.journal.Head(context.Background()); err == nil {
-		a.log.Info("the journal is closed", "head", head.String())
-	}
-	if err := a.journal.Close(); err != nil {
-		a.log.Error("the journal could not be closed", "error", err)
+	if a.journal != nil {
+		if err := a.journal.Close(); err != nil {
+			a.log.Error("the journal could not be closed", "error", err)
+		}
 	}
 }
 

@@ -200,7 +200,8 @@ type auditVerifyCmd struct {
 }
 
 func (c auditVerifyCmd) Run(ctx context.Context, parent *auditCmd) error {
-	var o ledger.VerifyOptions
+	requests := &agent.Recheck{}
+	o := ledger.VerifyOptions{Check: requests.Event}
 	if c.Head != "" {
 		head, err := ledger.ParseHead(c.Head)
 		if err != nil {

@@ -71,12 +71,13 @@ func (d *diagnosis) settings(ctx context.Context, s Settings, sendTest string) {
 		return
 	}
 	b, err := tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
-	if d.check("tools", "ready", err) {
-		d.check("workspace", "let go of", b.Close())
+	if err == nil {
+		err = b.Close()
 	}
+	d.check("tools", "ready", err)
 	switch s.Shell {
 	case tools.ShellUnconfined:
-		d.note("shell", "not confined: an approved command can do whatever this process's user can")
+		d.note("shell", tools.Unconfined)
 	default:
 		d.note("shell", "off: this version can't confine commands, so serve offers none unless APPROVALBOT_SHELL=unconfined")
 	}

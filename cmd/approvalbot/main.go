@@ -48,6 +48,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	k, err := parser.Parse(args)
 	if err != nil {
 		return fmt.Errorf("%w (approvalbot --help says what there is)", err)

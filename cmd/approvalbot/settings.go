@@ -27,8 +27,8 @@ type Settings struct {
 	AppToken string `envconfig:"SLACK_APP_TOKEN" desc:"the app-level token with connections:write, xapp-…"`
 	APIURL   string `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
 
-	Approvers  []string `envconfig:"APPROVALBOT_APPROVERS" desc:"required: who may approve. A list of requester (who asked may approve their own request), channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), user ids U…, user group ids S…"`
-	Model      string   `envconfig:"APPROVALBOT_MODEL" desc:"required: demo, or script:FILE (turns from a JSON file)"`
+	Approvers  []string `envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel). A list of requester (who asked may approve their own request), channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), user ids U…, user group ids S…"`
+	Model      string   `envconfig:"APPROVALBOT_MODEL" desc:"which model answers (serve requires it): demo, or script:FILE (turns from a JSON file)"`
 	Requesters []string `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
 	Channels   []string `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
 
@@ -37,7 +37,7 @@ type Settings struct {
 
 	ApprovalPolicy policy.ApprovalPolicy `envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (nobody is asked)"`
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
-	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (default), or unconfined: commands can do whatever this process's user can"`
+	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
 
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
@@ -141,15 +141,12 @@ func (s *Settings) check() error {
 			return fmt.Errorf("APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 		}
 	}
-	if len(s.Approvers) > 0 {
-		if _, err := approvals.ParseApprovers(s.Approvers); err != nil {
-			return fmt.Errorf("APPROVALBOT_APPROVERS: %w", err)
-		}
+	if len(s.Approvers) == 0 { // whether that will do is the command's question
+		_, err := s.requesters()
+		return err
 	}
-	if _, err := approvals.ParseRequesters(s.Requesters); err != nil {
-		return fmt.Errorf("APPROVALBOT_REQUESTERS: %w", err)
-	}
-	return nil
+	_, err := s.approvals("")
+	return err
 }
 
 // requireServe names what serve can't do without, and why it doesn't guess.
@@ -223,14 +220,24 @@ func (s *Settings) secrets() []string {
 func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	approvers, err := approvals.ParseApprovers(s.Approvers)
 	if err != nil {
-		return approvals.Settings{}, fmt.Errorf("APPROVALBOT_APPROVERS: %w", err)
+		return approvals.Settings{}, listError("APPROVALBOT_APPROVERS", err)
 	}
-	requesters, err := approvals.ParseRequesters(s.Requesters)
-	if err != nil {
-		return approvals.Settings{}, fmt.Errorf("APPROVALBOT_REQUESTERS: %w", err)
-	}
+	requesters, err := s.requesters()
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
 		OpenChannels: s.openChannels, Team: team,
-	}, nil
+	}, err
+}
+
+func (s *Settings) requesters() (approvals.Approvers, error) {
+	list, err := approvals.ParseRequesters(s.Requesters)
+	if err != nil {
+		return list, listError("APPROVALBOT_REQUESTERS", err)
+	}
+	return list, nil
+}
+
+// listError names the setting in place of the package that couldn't read it.
+func listError(setting string, err error) error {
+	return errors.New(setting + ": " + strings.TrimPrefix(err.Error(), approvals.ErrInvalid.Error()+": "))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -34,13 +35,27 @@ type world struct {
 	slack    *devslack.Server
 	pipe     *devslack.Pipe
 	ws       devslack.Workspace
-	http     *http.Transport
+	dial     func(ctx context.Context, network, address string) (net.Conn, error) // to the local Slack
+	http     *http.Transport                                                      // the process's way to it
 	settings Settings
-	log      bytes.Buffer
+	log      journalist
 
 	app   *app
 	end   context.CancelFunc
 	ended chan error
+}
+
+// A journalist keeps the log, and can act on a line in the moment in which it is written.
+type journalist struct {
+	bytes.Buffer
+	onLine func(line []byte)
+}
+
+func (j *journalist) Write(line []byte) (int, error) {
+	if j.onLine != nil {
+		j.onLine(line)
+	}
+	return j.Buffer.Write(line)
 }
 
 // inWorld runs a scenario in a world with a running bot, and checks at the end what holds in every world.
@@ -69,7 +84,7 @@ func newWorld(t testing.TB, dir string) *world {
 	}
 	w := &world{t: t, dir: dir, slack: s, pipe: devslack.NewPipe(), ws: s.Workspace()}
 	go s.Serve(w.pipe) // it ends with w.close
-	w.http = &http.Transport{DialContext: w.pipe.DialContext}
+	w.dial = w.pipe.DialContext
 	w.settings = Settings{
 		Approvers: []string{"channel", "requester"}, Requesters: []string{"members"}, Model: "demo", Quorum: 1, Timeout: 2 * time.Minute,
 		ApprovalPolicy: policy.OnRequest, Sandbox: policy.WorkspaceWrite, Shell: tools.ShellUnconfined,
@@ -84,9 +99,10 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := redact.New(w.settings.secrets()...)
+	w.http = &http.Transport{DialContext: w.dial}
 	a, err := newApp(ctx, w.settings, wiring{
 		log: newLogger(slog.LevelDebug, r, &w.log, false), http: &http.Client{Transport: w.http}, redactor: r,
-		dialer: &websocket.Dialer{NetDialContext: w.pipe.DialContext},
+		dialer: &websocket.Dialer{NetDialContext: w.dial},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -111,7 +127,9 @@ func (w *world) stop() {
 	}
 	w.end()
 	w.end = nil
-	if err := <-w.ended; err != nil {
+	err := <-w.ended
+	w.http.CloseIdleConnections()
+	if err != nil {
 		w.t.Errorf("the bot ended with %v", err)
 	}
 }
@@ -123,11 +141,11 @@ func (w *world) crash() {
 	w.end()
 	w.end = nil
 	<-w.ended
+	w.http.CloseIdleConnections()
 	release()
 }
 
 func (w *world) close() {
-	w.http.CloseIdleConnections()
 	if err := w.slack.Close(); err != nil {
 		w.t.Error(err)
 	}
@@ -338,7 +356,7 @@ func (w *world) check() {
 		w.t.Fatal(err)
 	}
 	defer j.Close()
-	report, err := j.Verify(context.Background(), ledger.VerifyOptions{})
+	report, err := j.Verify(context.Background(), ledger.VerifyOptions{Check: (&agent.Recheck{}).Event})
 	if err != nil || !report.OK() {
 		w.t.Errorf("the journal doesn't verify: %v %v", err, report.Problem)
 	}

@@ -36,7 +36,7 @@ func user(id, name string) ledger.Actor {
 type everyone struct{}
 
 func (everyone) Person(_ context.Context, p ledger.Person) (approvals.Profile, error) {
-	return approvals.Profile{ID: p, Name: strings.Title(strings.ToLower(p.ID[1:])), Kind: approvals.FullMember}, nil
+	return approvals.Profile{ID: p, Name: p.ID[1:2] + strings.ToLower(p.ID[2:]), Kind: approvals.FullMember}, nil
 }
 func (everyone) Channel(_ context.Context, c string) (approvals.ChannelInfo, error) {
 	return approvals.ChannelInfo{ID: c, Kind: approvals.PrivateChannel}, nil
@@ -257,7 +257,7 @@ func (s *stand) transcript() *Transcript {
 // check holds for every journal at rest.
 func (s *stand) check() {
 	s.t.Helper()
-	report, err := s.journal.Verify(context.Background(), ledger.VerifyOptions{})
+	report, err := s.journal.Verify(context.Background(), ledger.VerifyOptions{Check: (&Recheck{}).Event})
 	if err != nil || !report.OK() {
 		s.t.Errorf("the journal does not verify: %v\n%+v", err, report)
 	}
@@ -561,6 +561,30 @@ func TestTranscriptIsTheJournals(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A journal whose request hash is not that of the folded request doesn't verify.
+func TestRecheckNamesAWrongRequest(t *testing.T) {
+	c := &Recheck{}
+	events := []ledger.Event{
+		{Seq: 1, Session: "s", Actor: alice, Body: &ledger.MessageReceived{Text: "go", Disposition: ledger.Starts}},
+		{Seq: 2, Session: "s", Run: "r", Body: &ledger.RunStarted{Message: 1, System: "be good"}},
+	}
+	for _, e := range events {
+		if err := c.Event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent := model.Request{System: "be good", Messages: []model.Message{{Role: model.RoleUser, Text: "Alice: go"}}}
+	for want, hash := range map[bool]string{true: model.RequestHash(sent), false: model.RequestHash(model.Request{System: "be bad"})} {
+		copied := *c.sessions["s"]
+		err := (&Recheck{sessions: map[string]*Transcript{"s": &copied}}).Event(ledger.Event{
+			Seq: 3, Session: "s", Run: "r", Body: &ledger.ModelCompleted{Round: 1, SampledFrom: 2, RequestHash: hash},
+		})
+		if (err == nil) != want {
+			t.Errorf("right hash: %v, got %v", want, err)
+		}
+	}
 }
 
 // Scenario 2: a result is never added twice, whatever the journal says.

@@ -6,7 +6,8 @@
 // it: a click can't come too early. Surfaces follow the journal, show the ask, and report [Registry.Shown] or
 // [Registry.Unshowable]. The first showing starts the clock: the deadline is that moment plus the timeout. Then people
 // decide through [Registry.Resolve], or the deadline passes, or the waiter's context ends; whichever is recorded first
-// in the journal is the resolution, and all others are told so. [Pending.Wait] returns it.
+// in the journal is the resolution, and all others are told so. [Pending.Wait] returns it, and the ask leaves memory;
+// who comes later is answered from the journal.
 //
 //	Open ── approval_requested ── Shown ── approval_shown ──┬─ Resolve ── approval_voted … approval_resolved (user)
 //	            │                                           ├─ deadline ── approval_resolved (timeout)
@@ -20,7 +21,13 @@
 //     back; recovery resolves them as aborted.
 //   - One resolution wins, and the journal's commit decides which. Every answer, to the winner and to the losers, is made
 //     from the recorded resolution, never from what was asked.
-//   - If a resolution can't be recorded, nothing was decided: Resolve says so and the ask stays open.
+//   - If a decision can't be recorded, nothing was decided: Resolve says so and the ask stays open. If the end of a wait
+//     can't be recorded, the waiter gets a denial that says so ([Resolution.Recorded]), and nothing counts after it.
+//   - Memory changes only by committed events, so it can be behind the journal, after a commit that seemed to fail, but
+//     not ahead of it. A conflict brings the event that it lacks.
+//   - After the deadline nothing counts, whether or not the waiter has woken up. In its very moment the journal decides.
+//   - A person has one vote, and the last vote and the resolution are one append. Somebody who approved may still deny:
+//     their denial is in the resolution.
 //   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals

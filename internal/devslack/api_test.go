@@ -491,6 +491,18 @@ func TestPermalink(t *testing.T) {
 		if err != nil || link != want {
 			t.Errorf("%s, %v; want %s", link, err, want)
 		}
+		b.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		for path, want := range map[string]string{link: "/#/" + b.channel("general"), link + "?thread_ts=" + ts: "/#/" + b.channel("general") + "/" + ts,
+			link + "?thread_ts=//x": "", benchURL + "archives/C0/p1": ""} {
+			res, err := b.http.Get(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if got := res.Header.Get("Location"); got != want {
+				t.Errorf("%s leads to %q, want %q", path, got, want)
+			}
+		}
 	})
 }
 

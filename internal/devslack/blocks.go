@@ -105,19 +105,6 @@ func decodeJSON(raw json.RawMessage) (any, bool) {
 	return value, true
 }
 
-// encodeJSON writes a decoded value back, compact, and without the \u003c that
-// encoding/json writes for the sake of HTML: the length of blocks is a limit.
-func encodeJSON(value any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		// Only values that decodeJSON returned come here; they always encode.
-		panic("devslack: encode decoded JSON: " + err.Error())
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
 // A checker walks one payload. It holds what can only be judged over all of
 // it: ids that must be unique, sums, things that may occur once.
 type checker struct {
@@ -159,7 +146,7 @@ func (c *checker) result(value any) (json.RawMessage, []problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	return encodeJSON(value), nil
+	return encode(value), nil
 }
 
 func (c *checker) problem(at, format string, args ...any) {

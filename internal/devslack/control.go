@@ -18,6 +18,7 @@ func (s *Server) routes() http.Handler {
 	control.HandleFunc("/_dev/", func(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, http.StatusNotFound, "unknown_route", r.Method+" "+r.URL.Path)
 	})
+	control.HandleFunc("GET /archives/{channel}/{message}", s.followPermalink)
 	control.Handle("/", pageHandler())
 
 	mux := http.NewServeMux()
@@ -30,6 +31,27 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /files-pri/{file}/download", s.serveFile)
 	mux.Handle("/", s.guarded(control))
 	return s.tracked(mux)
+}
+
+// followPermalink leads from a permalink to the page, opened at the channel or
+// the thread.
+func (s *Server) followPermalink(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	t := s.timelines[r.PathValue("channel")]
+	s.mu.Unlock()
+	if t == nil {
+		http.NotFound(w, r)
+		return
+	}
+	target := "/#/" + r.PathValue("channel")
+	if thread := r.FormValue("thread_ts"); thread != "" {
+		if _, ok := parseTS(thread); !ok {
+			http.NotFound(w, r)
+			return
+		}
+		target += "/" + thread
+	}
+	http.Redirect(w, r, target, http.StatusFound)
 }
 
 // controlFunc does one thing of the control plane and returns its answer.

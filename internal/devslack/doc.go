@@ -34,6 +34,7 @@
 //	/link/?ticket=…         Socket Mode, from apps.connections.open
 //	/actions/…, /commands/… response URLs
 //	/_upload/…, /files-pri/ files
+//	/archives/…             permalinks: they lead to the page
 //	/, /_page/…             the page
 //	/_dev/…                 the control plane
 //

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// encode writes v as JSON without escaping < > &, as Slack does. What it is
+// encode writes v as JSON without escaping < > &, as Slack does: the length of
+// blocks is a limit. What it is
 // given is built here from strings, maps and structs; a value that can't be
 // written is a mistake of this package, so it panics.
 func encode(v any) json.RawMessage {
@@ -17,16 +18,6 @@ func encode(v any) json.RawMessage {
 		panic(fmt.Sprintf("devslack: encoding %T: %v", v, err))
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n")
-}
-
-// object decodes a JSON object generically, numbers kept as written; nil when
-// it isn't one.
-func object(raw json.RawMessage) map[string]any {
-	var out map[string]any
-	if decode(raw, &out) != nil {
-		return nil
-	}
-	return out
 }
 
 func decode(raw json.RawMessage, into any) error {

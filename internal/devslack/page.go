@@ -21,6 +21,15 @@ var pageFiles embed.FS
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
+// Tests and tools find their way in the page by attributes that stay:
+//
+//	data-testid  message, composer-input, reply-input, user-switch, channel-link,
+//	             thread, replies, modal, home, drawer, call, banner, …
+//	data-ts, data-user, data-ephemeral   of a message
+//	data-action-id, data-block-id        of an interactive element
+//	data-state   of a button: busy until the app acknowledged, then idle or failed
+//	data-status  of a task: pending, in_progress, complete, error
+
 // pageHandler serves the browser page in which a person plays the users: its
 // document at /, the files that it loads below /_page/.
 func pageHandler() http.Handler {

@@ -140,12 +140,14 @@ type stage struct {
 	api  *slack.Client
 	tab  context.Context
 	view viewport
+	// actions are those that the bot has no answer to.
+	actions chan *slack.BlockAction
 }
 
 func newStage(t *testing.T, browser context.Context, view viewport, run func(*stage, *socketmode.Client, socketmode.Event)) *stage {
 	t.Helper()
-	s := &stage{t: t, view: view}
-	s.serve(t)
+	s := &stage{t: t, view: view, actions: make(chan *slack.BlockAction, 16)}
+	s.serve(t, "", "127.0.0.1:0")
 	if run != nil {
 		s.connect(t, run)
 	}
@@ -153,12 +155,14 @@ func newStage(t *testing.T, browser context.Context, view viewport, run func(*st
 	return s
 }
 
-func (s *stage) serve(t *testing.T) {
+// serve starts the local Slack and returns what ends it, which the end of the
+// test does in any case.
+func (s *stage) serve(t *testing.T, dir, addr string) (stop func()) {
 	var err error
-	if s.srv, err = New(Options{NoRateLimits: true}); err != nil {
+	if s.srv, err = New(Options{Dir: dir, NoRateLimits: true}); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,15 +172,17 @@ func (s *stage) serve(t *testing.T) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		if err := s.srv.Close(); err != nil {
 			t.Error(err)
 		}
 		serving.Wait()
 	})
+	t.Cleanup(stop)
 	s.ws = s.srv.Workspace()
 	s.url = "http://" + listener.Addr().String()
 	s.api = slack.New(s.ws.App.BotToken, slack.OptionAppLevelToken(s.ws.App.AppToken), slack.OptionAPIURL(s.url+"/api/"))
+	return stop
 }
 
 // connect runs a bot: an unmodified slack-go client whose every event goes to
@@ -445,6 +451,7 @@ func (s *stage) interaction(client *socketmode.Client, event socketmode.Event, d
 			slack.NewSectionBlock(plainObject("On top of the first."), nil, nil)}}})
 		return err
 	}
+	s.actions <- action
 	return nil
 }
 
@@ -463,6 +470,8 @@ func reviewModal() slack.ModalViewRequest {
 
 func TestPage(t *testing.T) {
 	browser := startBrowser(t)
+	t.Run("text", func(t *testing.T) { testText(newStage(t, browser, desktop, nil)) })
+	t.Run("restart", func(t *testing.T) { testRestart(t, browser) })
 	for _, view := range []viewport{desktop, phone} {
 		t.Run(view.name, func(t *testing.T) {
 			t.Run("ask", func(t *testing.T) { testAsk(newStage(t, browser, view, testBot)) })
@@ -472,9 +481,20 @@ func TestPage(t *testing.T) {
 			t.Run("alone", func(t *testing.T) { testAlone(newStage(t, browser, view, nil)) })
 			t.Run("home", func(t *testing.T) { testHome(newStage(t, browser, view, testBot)) })
 			t.Run("gallery", func(t *testing.T) { testGallery(newStage(t, browser, view, testBot)) })
+			t.Run("people", func(t *testing.T) { testPeople(newStage(t, browser, view, testBot)) })
 			t.Run("drawer", func(t *testing.T) { testDrawer(newStage(t, browser, view, testBot)) })
 		})
 	}
+}
+
+// firstTS is the ts of the channel's first message.
+func (s *stage) firstTS() string {
+	s.t.Helper()
+	messages, err := s.srv.Messages(s.channel("general"), "")
+	if err != nil || len(messages) == 0 {
+		s.t.Fatalf("no messages: %v", err)
+	}
+	return messages[0].TS
 }
 
 // openThread opens the thread under the channel's first message.
@@ -496,11 +516,20 @@ func testAsk(s *stage) {
 	s.until(`document.querySelector('[data-testid="message"] .mention')?.dataset.user === ` + quote(s.ws.App.BotUserID))
 	s.openThread()
 	s.shot("card")
-	s.click(inThread + `[data-action-id="approve"]`)
+	if s.view.phone {
+		s.click(inThread + `[data-action-id="approve"]`)
+	} else { // without a mouse
+		s.do(chromedp.Focus(chromedp.CSS(inThread+`[data-action-id="approve"]`)), chromedp.KeyEvent(kb.Enter))
+	}
 	s.see("thread", "Approved by @alice")
 	s.until(`!document.querySelector('[data-action-id="approve"]')`)
+	s.until(`document.activeElement.dataset.testid !== undefined`) // the focus isn't lost with the button
 	s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="reply-input"]`), "thanks"+kb.Enter))
 	s.see("thread-messages", "thanks")
+	if err := s.api.SetAssistantThreadsStatus(slack.AssistantThreadsSetStatusParameters{ChannelID: s.channel("general"), ThreadTS: s.firstTS(), Status: "is thinking…"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.see("typing", "approvalbot is thinking…")
 	s.shot("ended")
 	s.do(chromedp.KeyEvent(kb.Escape))
 	s.until(`document.querySelector('[data-testid="thread"]').hidden`)
@@ -520,7 +549,7 @@ func testRefusal(s *stage) {
 	s.until(`document.querySelector('[data-action-id="approve"]')`)
 	s.shot("ephemeral")
 	s.become("bob")
-	s.until(`!document.querySelector('[data-ephemeral="true"]')`)
+	s.until(`document.querySelector('[data-action-id="approve"]') && !document.querySelector('[data-ephemeral="true"]')`)
 	s.click(inThread + `[data-action-id="deny"]`)
 	s.see("confirm", "The run goes on without it.")
 	s.shot("confirm")
@@ -651,12 +680,165 @@ func testGallery(s *stage) {
 	if n := s.eval(`document.querySelectorAll('.unknown').length`); n != float64(0) {
 		s.t.Errorf("%v blocks or elements are not drawn", n)
 	}
+	s.choose("s", "select", "1", func(a *slack.BlockAction) string { return a.SelectedOption.Value })
+	s.choose("u", "select", s.user("bob"), func(a *slack.BlockAction) string { return a.SelectedUser })
+	s.choose("dp", "input", "2026-06-02", func(a *slack.BlockAction) string { return a.SelectedDate })
+	s.choose("tp", "input", "11:45", func(a *slack.BlockAction) string { return a.SelectedTime })
+	s.eval(`document.querySelector('[data-action-id="c"] input[value="2"]').click()`)
+	s.acted("c", "2", func(a *slack.BlockAction) string { return a.SelectedOptions[0].Value })
+	s.eval(`document.querySelector('[data-action-id="r"] input[value="1"]').click()`)
+	s.acted("r", "1", func(a *slack.BlockAction) string { return a.SelectedOption.Value })
+	s.eval(`document.querySelector('[data-action-id="o"]').click(), document.querySelector('[role="menuitem"][data-value="2"]').click()`)
+	s.acted("o", "2", func(a *slack.BlockAction) string { return a.SelectedOption.Value })
+	s.eval(`document.querySelector('[data-action-id="f"]').click()`)
+	s.acted("f", "+", func(a *slack.BlockAction) string { return a.Value })
 	if wide := s.eval(`document.documentElement.scrollWidth > innerWidth || document.querySelector('[data-testid="messages"]').scrollWidth > document.querySelector('[data-testid="messages"]').clientWidth`); wide == true {
 		s.t.Error("the page scrolls sideways")
 	}
 	for i := range gallery {
 		s.eval(fmt.Sprintf(`document.querySelectorAll('[data-testid="message"]')[%d].scrollIntoView({ block: "start" })`, i))
 		s.shot(fmt.Sprintf("gallery-%d", i))
+	}
+}
+
+// Mentions by name, editing, deleting, and what another user sees of it.
+func testPeople(s *stage) {
+	s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="composer-input"]`), "@bo"))
+	s.see("suggestion", "bob")
+	s.shot("suggestions")
+	s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="composer-input"]`), kb.Enter))
+	s.until(`document.querySelector('[data-testid="composer-input"]').value === "@bob "`)
+	s.say("look at `mail @carol`")
+	s.until(`document.querySelector('[data-testid="message"] .mention').dataset.user === ` + quote(s.user("bob")))
+	if n := s.eval(`document.querySelectorAll('[data-testid="message"] .mention').length`); n != float64(1) {
+		s.t.Errorf("%v mentions; a name in code is none", n)
+	}
+	s.say("to be deleted")
+	s.see("message", "to be deleted")
+	if !s.view.phone {
+		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="edit-message"]')[0].click()`))
+		if got := s.eval(`document.querySelector('[data-testid="edit-text"]').value`); got != "@bob look at `mail @carol`" {
+			s.t.Errorf("to be edited: %q", got)
+		}
+		s.do(chromedp.SendKeys(chromedp.CSS(`[data-testid="edit-text"]`), " twice"))
+		s.press("edit-save")
+		s.see("edited", "(edited)")
+		s.see("message", "look at mail @carol twice")
+		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="delete-message"]')[1].click()`))
+		s.press("confirm-ok")
+		s.until(`document.querySelectorAll('[data-testid="message"]').length === 1`)
+	}
+	s.become("bob")
+	s.until(`document.querySelector('.mention-me').textContent === "@bob"`)
+	if got := s.eval(`document.title`); got != "#general – Local Slack" {
+		s.t.Errorf("title %q", got)
+	}
+	if _, err := s.srv.SendMessage(MessageRequest{User: s.user("alice"), Channel: s.channel("random"), Text: "elsewhere"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.until(`document.title.startsWith("(1) ")`)
+	s.until(`document.querySelector('[data-channel-id="` + s.channel("random") + `"] .count').textContent === "1"`)
+	s.become("gus")
+	s.until(`!document.querySelector('[data-channel-id="` + s.channel("random") + `"]')`)
+}
+
+// The page outlives a restart of its server.
+func testRestart(t *testing.T, browser context.Context) {
+	s := &stage{t: t, view: desktop}
+	dir := t.TempDir()
+	stop := s.serve(t, dir, "127.0.0.1:0")
+	s.open(t, browser)
+	s.say("before")
+	s.see("message", "before")
+	stop()
+	s.see("banner", "does not answer")
+	s.serve(t, dir, strings.TrimPrefix(s.url, "http://"))
+	if _, err := s.srv.SendMessage(MessageRequest{User: s.user("bob"), Channel: s.channel("general"), Text: "after"}); err != nil {
+		t.Fatal(err)
+	}
+	s.see("message", "after")
+	s.see("banner", "No app is connected")
+	s.see("message", "before")
+}
+
+// How texts are read, case by case, in the page's own modules.
+func testText(s *stage) {
+	// outline writes what matters of a tree: b(x) is a <b>, a[url](x) a link.
+	s.eval(`window.outline = (node) => {
+		if (node.nodeType === Node.TEXT_NODE) return node.data;
+		const inner = [...node.childNodes].map(outline).join("");
+		if (node.localName === "span" && node.className === "mention") return "{" + inner + "}";
+		if (["span", "bdi"].includes(node.localName)) return inner;
+		return node.localName + (node.href ? "[" + node.getAttribute("href") + "]" : "") + "(" + inner + ")";
+	}, true`)
+	run := func(expression string) any {
+		s.t.Helper()
+		value, err := chromedp.Run(s.tab, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
+		if err != nil {
+			s.t.Fatalf("%s: %v", expression, err)
+		}
+		return value
+	}
+	carol := s.user("carol")
+	for text, want := range map[string]string{
+		"plain":                           "plain",
+		"*b* _i_ ~s~ `c*d*`":              "b(b) i(i) s(s) code(c*d*)",
+		"2*3*4 snake_case_name ~/x":       "2*3*4 snake_case_name ~/x",
+		"*_both_*":                        "b(i(both))",
+		"a *b\nc*":                        "a *bbr()c*",
+		"&lt;b&gt; &amp;amp;":             "<b> &amp;",
+		"&gt; q1\n&gt; q2\nafter":         "blockquote(q1br()q2)after",
+		"```a\n*b*```":                    "pre(a\n*b*)",
+		"x\n```\ncode\n```\ny":            "xpre(code)y",
+		"`a` `b`":                         "code(a) code(b)",
+		"<https://e.example|l&amp;m>":     "a[https://e.example](l&m)",
+		"<https://e.example?a=1&amp;b=2>": "a[https://e.example?a=1&b=2](https://e.example?a=1&b=2)",
+		"<javascript:alert(1)|x>":         "x",
+		"<data:text/html,x|y>":            "y",
+		"see https://e.example/x.":        "see a[https://e.example/x](https://e.example/x).",
+		"<@" + carol + "> hi":             "{@carol} hi",
+		"<@U000|who>":                     "{@who}",
+		"<!subteam^S000|@ops>":            "{@ops}",
+		":wave: :no_such_thing:":          "👋 :no_such_thing:",
+		"<!date^0^{date_num}|old>":        "time(1970-01-01)",
+		"<!date^x^{date_num}|bad>":        "time(bad)",
+		"<!unknown^thing|said>":           "said",
+	} {
+		got := run(fmt.Sprintf(`import("/_page/text.js").then((m) => outline(m.mrkdwn(%s)))`, quote(text)))
+		if got != want {
+			s.t.Errorf("mrkdwn %q\n got %q\nwant %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"@approvalbot run": "<@" + s.ws.App.BotUserID + "> run",
+		"a@bob.example":    "a@bob.example",
+		"@bobby and @bob":  "@bobby and <@" + s.user("bob") + ">",
+		"`mail @bob`":      "`mail @bob`",
+		"in #general, ok":  "in <#" + s.channel("general") + ">, ok",
+	} {
+		if got := run(fmt.Sprintf(`import("/_page/composer.js").then((m) => m.resolveMentions(%s))`, quote(text))); got != want {
+			s.t.Errorf("typed %q\n got %q\nwant %q", text, got, want)
+		}
+	}
+}
+
+// choose sets a field as a person does, and waits for the app to hear of it.
+func (s *stage) choose(action, tag, value string, got func(*slack.BlockAction) string) {
+	s.t.Helper()
+	s.eval(fmt.Sprintf(`(() => { const e = document.querySelector('%s[data-action-id="%s"]'); e.value = %s; e.dispatchEvent(new Event("input")); e.dispatchEvent(new Event("change")); return e.value; })()`, tag, action, quote(value)))
+	s.acted(action, value, got)
+}
+
+// acted waits for the app to hear of an action.
+func (s *stage) acted(action, value string, got func(*slack.BlockAction) string) {
+	s.t.Helper()
+	select {
+	case a := <-s.actions:
+		if a.ActionID != action || got(a) != value {
+			s.t.Errorf("the app heard %s of %s, want %s of %s", got(a), a.ActionID, value, action)
+		}
+	case <-time.After(10 * time.Second):
+		s.t.Errorf("the app did not hear of %s", action)
 	}
 }
 

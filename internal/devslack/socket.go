@@ -327,12 +327,10 @@ func (s *Server) ping(ws *websocket.Conn) bool {
 }
 
 func (s *Server) writeFrame(ws *websocket.Conn, f frame) bool {
-	ws.SetWriteDeadline(time.Now().Add(writePatience)) // only sets a field
-	if ws.WriteMessage(websocket.TextMessage, f.data) != nil {
-		return false
-	}
+	// Logged first, else a quick client's ack would stand before it.
 	s.calls.add(Call{Kind: "frame_out", Name: f.name, Request: f.data})
-	return !f.last
+	ws.SetWriteDeadline(time.Now().Add(writePatience)) // only sets a field
+	return ws.WriteMessage(websocket.TextMessage, f.data) == nil && !f.last
 }
 
 // read takes the app's frames until the connection ends.

@@ -333,3 +333,37 @@ func TestUnknownEnvelopesCanBeSent(t *testing.T) {
 		}
 	})
 }
+
+// A connection that was told to go gets payloads only when there is no other,
+// and its acks still count.
+func TestRetiringConnection(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, b *bench) {
+		old := b.rawSocket("")
+		readFrame(t, old)
+		if err := b.srv.SetFault(Fault{Socket: "disconnect"}); err != nil {
+			t.Fatal(err)
+		}
+		if f := readFrame(t, old); f.Type != "disconnect" || f.Reason != "refresh_requested" {
+			t.Fatalf("got %+v", f)
+		}
+		b.say("to the old one, there is no other")
+		first := readFrame(t, old)
+		new := b.rawSocket("")
+		readFrame(t, new)
+		for range 3 {
+			b.say("to the new one")
+			if e := readFrame(t, new); e.Type != "events_api" || new.WriteJSON(map[string]string{"envelope_id": e.EnvelopeID}) != nil {
+				t.Fatalf("got %+v", e)
+			}
+		}
+		if err := old.WriteJSON(map[string]string{"envelope_id": first.EnvelopeID}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.srv.mu.Lock()
+		defer b.srv.mu.Unlock()
+		if n := len(b.srv.links.pending); n != 0 {
+			t.Errorf("%d envelopes are not acknowledged", n)
+		}
+	})
+}

@@ -15,8 +15,8 @@
 // fails with a [*ConflictError] that carries the winning event, and leaves nothing behind. So two parties that race
 // need no lock between them: the journal's commit decides, and the loser learns who won.
 //
-//	message_received     (origin, slack, team, channel, ts) or (origin, http, token, idempotency key)
-//	run_started          (run, run), (message taken, seq of the message)
+//	message_received     (origin, slack, team, channel, ts) or (origin, http, token, idempotency key); none without a key
+//	run_started          (run, run), (message taken, seq of the message) if it works one off
 //	run_finished         (run end, run)
 //	permission_decided   (decision, run, call)
 //	approval_requested   (ask, run, call), (approval, approval)
@@ -30,6 +30,10 @@
 //
 // A call that was denied has taken its start, so it can't start; one that started has taken it, so it can't be denied.
 //
+// Claims also close what is open: a message that waits until a run takes it, a run until its end and until the last of
+// its messages in Slack is settled ([Awaiter]). The journal keeps a list of what is open beside the claims, so that a
+// restart doesn't read all of it to find what to recover.
+//
 // # Appending
 //
 // One goroutine owns the writing connection. Concurrent appends share one transaction, a savepoint each: all or none of
@@ -38,13 +42,17 @@
 // undone more than the failed statement. The tail is read from disk first, and the callers are answered from what is
 // there: an append whose commit reported an error but took place is a success.
 //
-// If nothing can be written, Append fails with an error that is [ErrNotRecorded] and its effect must not happen.
+// If nothing can be written, Append fails with an error that is [ErrNotRecorded] and its effect must not happen. Where
+// the file couldn't even be read again, such an append may be there later; whoever repeats it loses to it then, and
+// recovery ends what it left open. [Ledger.Health] says why the last write failed, [Ledger.WaitWritable] waits until one
+// works again.
 //
 // # The chain
 //
 // Every row's hash covers the hash before it, the row's columns and the SHA-256 of its body, so a changed, inserted or
 // removed row breaks the chain from there on, and a body can be erased later without breaking it. A cut tail shows only
-// against a head that is known elsewhere.
+// against a head that is known elsewhere. [Reader.Verify] computes all of it again, and the claims, and whether each event
+// could happen where it stands.
 //
 // Nothing outside this package knows SQL.
 package ledger

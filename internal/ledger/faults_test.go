@@ -256,6 +256,49 @@ func TestAFullDisk(t *testing.T) {
 	})
 }
 
+// TestALostClaimHidesNoFault: in a batch that fails, one append that lost to an old row is answered so, and the journal
+// is still known to be unwritable.
+func TestALostClaimHidesNoFault(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		begun, goOn := make(chan bool), make(chan bool)
+		transactions := 0
+		l := openFaulty(t, dir, &faults{before: func(_ driver.Conn, query string) error {
+			switch {
+			case query == `BEGIN IMMEDIATE`:
+				if transactions++; transactions == 2 {
+					begun <- true
+					<-goOn
+				}
+			case query == `COMMIT` && transactions == 3:
+				return errDisk
+			}
+			return nil
+		}})
+		mustAppend(t, l, once("r", "first"))
+		var wg sync.WaitGroup
+		wg.Go(func() { mustAppend(t, l, note("a", "holds the writer")) })
+		<-begun
+		wg.Go(func() {
+			_, err := l.Append(t.Context(), once("r", "second"))
+			if conflict, ok := errors.AsType[*ConflictError](err); !ok || conflict.Winner.Seq != 1 {
+				t.Error("lost:", err)
+			}
+		})
+		wg.Go(func() {
+			if _, err := l.Append(t.Context(), note("b", "new")); !errors.Is(err, ErrNotRecorded) {
+				t.Error("new:", err)
+			}
+		})
+		synctest.Wait()
+		goOn <- true
+		wg.Wait()
+		if l.Health() == nil {
+			t.Error("healthy after a commit that failed")
+		}
+	})
+}
+
 func execDirect(c driver.Conn, query string) error {
 	s, err := c.(driver.ConnPrepareContext).PrepareContext(context.Background(), query)
 	if err != nil {

@@ -2,8 +2,10 @@ package ledger
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -177,6 +179,78 @@ func TestFollowEnds(t *testing.T) {
 		l.Close()
 		if err := <-got; !errors.Is(err, ErrClosed) {
 			t.Error("closed:", err)
+		}
+	})
+}
+
+// TestPages reads more than a page holds, by rows and by bytes, and stops in the middle of one.
+func TestPages(t *testing.T) {
+	l := mustOpen(t, t.TempDir())
+	var wrote []Event
+	for i := range 2*pageRows + 1 {
+		e := note("a", fmt.Sprint(i))
+		if i == 50 || i == 51 {
+			e = note("a", strings.Repeat("x", pageBytes/2))
+		}
+		wrote = append(wrote, e)
+	}
+	wrote = mustAppend(t, l, wrote...)
+	if diff := cmp.Diff(wrote, all(t, l.Reader, 0, Filter{Run: "a"})); diff != "" {
+		t.Error(diff)
+	}
+	n := 0
+	for e, err := range l.Follow(t.Context(), 0) {
+		if n++; err != nil || e.Seq != int64(n) {
+			t.Fatal(e.Seq, n, err)
+		}
+		if n == len(wrote) {
+			break
+		}
+	}
+	for e := range l.Read(t.Context(), 10, Filter{}) {
+		if e.Seq != 11 {
+			t.Error(e.Seq)
+		}
+		break
+	}
+}
+
+// TestAQueuedAppendCanBeWithdrawn: the context of an append counts until the writer has it.
+func TestAQueuedAppendCanBeWithdrawn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		begun, goOn := make(chan bool), make(chan bool)
+		f := &faults{before: func(_ driver.Conn, query string) error {
+			if query == `BEGIN IMMEDIATE` {
+				begun <- true
+				<-goOn
+			}
+			return nil
+		}}
+		l := openFaulty(t, dir, f)
+		ctx, cancel := context.WithCancel(t.Context())
+		answers := make(chan error, 2)
+		go func() { _, err := l.Append(ctx, note("a", "begun")); answers <- err }()
+		<-begun
+		go func() { _, err := l.Append(ctx, note("a", "queued")); answers <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-answers; !errors.Is(err, context.Canceled) || !errors.Is(err, ErrNotRecorded) {
+			t.Error("queued:", err)
+		}
+		goOn <- true
+		if err := <-answers; err != nil {
+			t.Error("begun:", err)
+		}
+		if events := all(t, l.Reader, 0, Filter{}); len(events) != 1 {
+			t.Error(events)
+		}
+		l.Close()
+		if _, err := l.Append(t.Context(), note("a", "late")); !errors.Is(err, ErrClosed) || !errors.Is(err, ErrNotRecorded) {
+			t.Error("after close:", err)
+		}
+		if err := l.WaitWritable(t.Context()); err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
 		}
 	})
 }

@@ -27,6 +27,7 @@ const (
 	BadClaims ProblemKind = "claims" // what is kept beside the events isn't what the events claim or leave open
 	BadRun    ProblemKind = "run"    // the event may not happen where it stands
 	BadHead   ProblemKind = "head"   // the journal is known to have had another row here
+	BadCheck  ProblemKind = "check"  // what VerifyOptions.Check found
 )
 
 // A Problem is the first thing that doesn't fit.
@@ -48,6 +49,7 @@ func (p *Problem) Error() string {
 type VerifyOptions struct {
 	Head     *Head                   // a row that the journal is known to have had
 	Progress func(done, total int64) // called now and then, in rows
+	Check    func(Event) error       // what the caller can compute again itself: asked for each event, in order
 }
 
 // A Report is what Verify found.
@@ -161,7 +163,15 @@ func (v *verifier) row(ctx context.Context, r *row, claimed map[Claim]bool) erro
 	if err := v.leavesOpen(ctx, e, claimed); err != nil {
 		return err
 	}
-	return v.rules.check(e, func() (bool, error) { return v.ended(ctx, e) })
+	if err := v.rules.check(e, func() (bool, error) { return v.ended(ctx, e) }); err != nil {
+		return err
+	}
+	if v.o.Check != nil {
+		if err := v.o.Check(e); err != nil {
+			return &Problem{Seq: r.seq, Kind: BadCheck, What: err.Error()}
+		}
+	}
+	return nil
 }
 
 // sameClaims compares what an event claims with what stands in the table of claims.

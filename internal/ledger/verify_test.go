@@ -283,6 +283,20 @@ func TestVerifyRules(t *testing.T) {
 	}
 }
 
+func TestVerifyAsksTheCaller(t *testing.T) {
+	dir := t.TempDir()
+	told(t, dir)
+	report := verify(t, dir, VerifyOptions{Check: func(e Event) error {
+		if e.Kind() == "tool_started" {
+			return errors.New("not so")
+		}
+		return nil
+	}})
+	if p := report.Problem; p == nil || p.Seq != 9 || p.Kind != BadCheck || p.What != "not so" || report.Rows != 8 {
+		t.Errorf("%+v %v", report, p)
+	}
+}
+
 // TestVerifyWhileWriting: what is written since it began is no problem.
 func TestVerifyWhileWriting(t *testing.T) {
 	l := mustOpen(t, t.TempDir())

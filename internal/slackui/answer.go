@@ -82,10 +82,15 @@ func (v *renderer) messages(run *ledger.Run, units []unit) []rendering {
 	return out
 }
 
-// fitting is how many units, at least one, go into one message.
+// fitting is how many units, at least one, go into one message. A unit weighs the
+// most by itself: joined ones share what is around them.
 func fitting(units []unit) int {
-	for n := range units {
-		if n > 0 && weight(richText(join(units[:n+1])...)) > maxMessage {
+	const between = 40 // the blank line that join puts between paragraphs
+	frame := weight(richText())
+	total := frame
+	for n, u := range units {
+		total += weight(richText(u.element)) - frame + between
+		if n > 0 && total > maxMessage {
 			return n
 		}
 	}

@@ -24,7 +24,7 @@ const (
 	maxMentions     = 20  // of people in one sentence
 	maxNameChars    = 80
 	maxReasonChars  = 500
-	maxSummaryChars = 200
+	maxSummaryChars = 120
 )
 
 // weight is how much blocks count against a message's limit: the longest that
@@ -175,6 +175,13 @@ func (v *renderer) phrase() *phrase { return &phrase{v: v} }
 // say adds words of our own.
 func (p *phrase) say(words string) *phrase {
 	p.elements = append(p.elements, text(words))
+	p.plain.WriteString(words)
+	return p
+}
+
+// strong adds words of our own that matter most.
+func (p *phrase) strong(words string) *phrase {
+	p.elements = append(p.elements, bold(words))
 	p.plain.WriteString(words)
 	return p
 }

@@ -77,8 +77,10 @@ func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) render
 		return r
 	}
 	r.text = fallback("Approval needed: " + q.summary)
-	r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
-	if !fits(r.blocks) {
+	if weightOf(q.body) <= maxMessage { // else it isn't worth building
+		r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
+	}
+	if r.blocks == nil || !fits(r.blocks) {
 		r.blocks = fit(func(m room) []slack.Block { return v.pendingCard(q, c, run, until, m, false) })
 	}
 	return r
@@ -158,6 +160,14 @@ func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) [
 		}
 		w = append(w, paragraph(line...))
 	}
+	switch {
+	case q.veiled:
+		warn("A secret hides what this is about (the program, the path or the host), so it can't be approved. Deny it and have it asked for without the secret in that place.")
+	case a.Dismissed != "":
+		warn("Nobody can approve this: " + sentence(v.line(a.Dismissed, m.reason), ""))
+	case !whole:
+		warn("It is too long to show here (" + count(q.chars, "character", "characters") + "). Review shows all of it; it can be approved there.")
+	}
 	for i, n := range q.notes {
 		if !whole && i == excerptNotes {
 			warn("There are " + count(len(q.notes)-i, "more note", "more notes") + "; Review shows them.")
@@ -169,21 +179,13 @@ func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) [
 		warn(n)
 	}
 	if q.marked {
-		warn(`It contains characters that can't be seen. They are written as marks, such as \u{202E} for a character and ␠×20␠ for spaces; all else is exact.`)
+		warn(`It contains characters that can't be seen, or blanks that could hide something. They are written as marks, such as \u{202E} for a character and \u{20×500} for 500 spaces; all else is exact.`)
 	}
 	if q.mixed != "" {
 		warn("The word “" + short(q.mixed, maxNameChars) + "” mixes letters of different alphabets that look alike.")
 	}
 	if q.secrets > 0 {
 		warn(count(q.secrets, "secret is", "secrets are") + " shown only as a length.")
-	}
-	switch {
-	case q.veiled:
-		warn("A secret hides what this is about (the program, the path or the host), so it can't be approved. Deny it and have it asked for without the secret in that place.")
-	case a.Dismissed != "":
-		warn("Nobody can approve this: " + sentence(v.line(a.Dismissed, m.reason), ""))
-	case !whole:
-		warn("It is too long to show here (" + count(q.chars, "character", "characters") + "). Review shows all of it; it can be approved there.")
 	}
 	return w
 }
@@ -270,7 +272,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 		content = append(content, excerpt(q.raw, m.reminder, reminderLines)...)
 	}
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
-		content = append(content, v.output(c.Finished.Output, m)...)
+		content = append(content, v.output(c.Finished, m)...)
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
@@ -287,12 +289,20 @@ func performed(end ending) bool {
 	return false
 }
 
-// output is the beginning of what a tool returned.
-func (v *renderer) output(out string, m room) []slack.RichTextElement {
-	if strings.TrimSpace(out) == "" {
+// output is the beginning of what a tool returned. What an error says about
+// itself, in the first line, the card has said already.
+func (v *renderer) output(f *ledger.ToolFinished, m room) []slack.RichTextElement {
+	out := f.Output
+	if first, rest, _ := strings.Cut(out, "\n"); strings.HasPrefix(first, "Error ["+f.Code+"]:") && f.State == ledger.OutputError {
+		out = rest
+	}
+	switch {
+	case strings.TrimSpace(out) != "":
+		return append([]slack.RichTextElement{paragraph(bold("Output:"))}, excerpt(v.clean(out), m.output, outputLines)...)
+	case f.State == ledger.OutputAvailable:
 		return []slack.RichTextElement{paragraph(text("It printed nothing."))}
 	}
-	return append([]slack.RichTextElement{paragraph(bold("Output:"))}, excerpt(v.clean(out), m.output, outputLines)...)
+	return nil
 }
 
 // outcomeText is the outcome for a notification: what it was first.

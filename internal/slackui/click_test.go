@@ -106,10 +106,10 @@ func TestThoseWhoMayNotDecideAreToldPrivately(t *testing.T) {
 
 // Scenario 37.
 func TestForgedClicksBurnNothing(t *testing.T) {
-	for name, forgery := range map[string]func(mine, other devslack.Message) func(*devslack.ActionRequest){
-		"the value of another ask":     func(_, other devslack.Message) func(*devslack.ActionRequest) { return forge(approvalOf(other)) },
-		"a value that never existed":   func(_, _ devslack.Message) func(*devslack.ActionRequest) { return forge("nonsense") },
-		"no value":                     func(_, _ devslack.Message) func(*devslack.ActionRequest) { return forge("") },
+	for name, forgery := range map[string]func(w *world, other devslack.Message) func(*devslack.ActionRequest){
+		"the value of another ask":     func(_ *world, other devslack.Message) func(*devslack.ActionRequest) { return forge(approvalOf(other)) },
+		"a value that never existed":   func(*world, devslack.Message) func(*devslack.ActionRequest) { return forge("nonsense") },
+		"no value":                     func(*world, devslack.Message) func(*devslack.ActionRequest) { return forge("") },
 		"another workspace":            claimed(map[string]any{"team": map[string]any{"id": "T0OTHER"}}),
 		"no workspace":                 claimed(map[string]any{"team": nil}),
 		"another app":                  claimed(map[string]any{"api_app_id": "A0OTHER"}),
@@ -117,15 +117,15 @@ func TestForgedClicksBurnNothing(t *testing.T) {
 		"another thread":               claimed(map[string]any{"container": map[string]any{"thread_ts": "1.000001"}}),
 		"another author":               claimed(map[string]any{"message": map[string]any{"bot_id": "B0OTHER", "user": "U0OTHER"}}),
 		"an ephemeral":                 claimed(map[string]any{"container": map[string]any{"is_ephemeral": true}}),
-		"the message of another ask":   func(_, other devslack.Message) func(*devslack.ActionRequest) { return claim(at(other.TS)) },
-		"a message that doesn't exist": claimed(at("1.000002")),
+		"the message of another ask":   func(w *world, other devslack.Message) func(*devslack.ActionRequest) { return claim(w.at(other.TS)) },
+		"a message that doesn't exist": func(w *world, _ devslack.Message) func(*devslack.ActionRequest) { return claim(w.at("1.000002")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				root := w.say("alice", "@bot `one` and `two`")
 				other := w.card(root, 1)
 				mine := w.card(root, 0)
-				if r := w.click("bob", mine, actionApprove, forgery(mine, other)); !r.Acked {
+				if r := w.click("bob", mine, actionApprove, forgery(w, other)); !r.Acked {
 					t.Error("not acknowledged")
 				}
 				w.after(5 * time.Second)
@@ -144,12 +144,16 @@ func TestForgedClicksBurnNothing(t *testing.T) {
 	}
 }
 
-func at(ts string) map[string]any {
-	return map[string]any{"container": map[string]any{"message_ts": ts}, "message": map[string]any{"ts": ts}}
+// at makes a payload be of another message of ours.
+func (w *world) at(ts string) map[string]any {
+	return map[string]any{
+		"container": map[string]any{"message_ts": ts},
+		"message":   map[string]any{"ts": ts, "bot_id": w.ws.App.BotID, "user": w.ws.App.BotUserID},
+	}
 }
 
-func claimed(patch map[string]any) func(_, _ devslack.Message) func(*devslack.ActionRequest) {
-	return func(_, _ devslack.Message) func(*devslack.ActionRequest) { return claim(patch) }
+func claimed(patch map[string]any) func(*world, devslack.Message) func(*devslack.ActionRequest) {
+	return func(*world, devslack.Message) func(*devslack.ActionRequest) { return claim(patch) }
 }
 
 func TestACardThatNobodyKnowsIsMadeTerminal(t *testing.T) {
@@ -239,6 +243,22 @@ func TestStopEndsEveryCard(t *testing.T) {
 		}
 		w.click("alice", progress, actionStop, forge("run-that-never-was"))
 		w.whispered("alice", "this run")
+	})
+}
+
+// What takes longer than Slack's patience is acknowledged in time, and counts.
+func TestASlowEffectIsAcknowledgedInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.agent.slow = 8 * time.Second
+		root := w.say("alice", "@bot `one`")
+		w.card(root, 0)
+		if r := w.click("alice", w.things(root, kindProgress)[0], actionStop); !r.Acked || r.AckMS != ackBy.Milliseconds() {
+			t.Errorf("acknowledged like this: %+v", r)
+		}
+		w.settled()
+		if len(w.events("run_stop_requested")) != 1 {
+			t.Error("not stopped")
+		}
 	})
 }
 

@@ -195,7 +195,7 @@ func botRefusal(err error) error {
 	if advice := tokenAdvice(botSetting, code); advice != "" {
 		return &TokenError{Setting: botSetting, Code: code, Advice: advice}
 	}
-	return fmt.Errorf("Slack can't be reached (auth.test): %w", err) //nolint:staticcheck // Slack is a name
+	return fmt.Errorf("Slack can't be reached (auth.test): %w", err)
 }
 
 // socketRefusal does the same for apps.connections.open. What isn't about the token stays as it is.

@@ -81,7 +81,8 @@ func (d *directory) kind(p ledger.Person, u *slack.User) approvals.PersonKind {
 // ours tells whether a user belongs to our workspace: directly, or, in an organization, as one of its teams.
 func (d *directory) ours(p ledger.Person, u *slack.User) bool {
 	team := d.client.Team
-	if p.Team != "" && p.Team != team && !slices.Contains(u.Enterprise.Teams, p.Team) {
+	inOrganization := p.Team == u.Enterprise.EnterpriseID || slices.Contains(u.Enterprise.Teams, p.Team)
+	if p.Team != "" && p.Team != team && !inOrganization {
 		return false
 	}
 	return u.TeamID == team || slices.Contains(u.Enterprise.Teams, team)

@@ -2,11 +2,15 @@
 //
 // # In
 //
-// One Socket Mode connection delivers envelopes. Every one is acknowledged, also those that nobody understands. A message
-// that starts a run is handed to the agent, which journals it before the acknowledgement; a click is handed to the
-// approvals, and acknowledged when its decision is committed or after 2.5 seconds, whichever is first. Nothing that an
-// envelope says about an ask is believed but the approvalId in the button: team, app, channel, thread and author must
-// fit what the journal says of it.
+// One Socket Mode connection delivers envelopes, and one goroutine reads them (socket.go) that never waits: work goes
+// into lanes (lanes.go), one for each conversation and each ask, so that a thread keeps its order and a slow look-up
+// holds up nothing else. Every envelope is acknowledged, also those that nobody understands. A message is handed to the
+// agent, which journals it before the acknowledgement; what can't be journalled isn't acknowledged, and Slack delivers it
+// again. A click is handed to the approvals, and acknowledged when its decision is committed or after 2.5 seconds,
+// whichever is first. Nothing that an envelope says about an ask is believed but the approvalId in the button: team, app,
+// channel, thread, author, block and message must fit what the journal says of it (click.go).
+//
+// Connections that Slack ends soon after they open wait longer and longer (gate.go).
 //
 // # Out
 //
@@ -24,8 +28,14 @@
 //
 //   - A card is rendered from the journal, never from the payload of a click. A terminal card has no buttons and a
 //     pending rendering never follows a terminal one.
+//   - A thing has at most one call under way, and is rendered when it is sent.
+//   - What is posted is recorded as message_posted (of a card, approval_shown first: it starts the clock); what stands in
+//     its last state, or is gone, as message_settled. The last one of a run lets the run be forgotten.
 //   - What is shown to approve is complete, or there is no Approve there.
 //   - Text that others wrote (arguments, model, tools, names) goes only into rich_text and plain_text elements, every
 //     character that can't be seen made visible, every secret replaced by its length.
+//     Our own words alone go into mrkdwn and into titles.
+//   - Every rendering fits Slack's limits, whatever stands in the journal (fit, weight); the same events always give the
+//     same bytes, so its hash can be checked years later.
 //   - This is the only package that knows slack-go.
 package slackui

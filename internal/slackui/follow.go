@@ -34,7 +34,7 @@ func (o *outbox) load(ctx context.Context) error {
 	for _, e := range waiting {
 		o.book.apply(e, o.renderer)
 		if t := o.book.things[progressOf(e.Seq)]; t != nil && t.run == "" {
-			t.lookFirst = true
+			t.looks = 1
 		}
 	}
 	o.book.upTo = head.Seq

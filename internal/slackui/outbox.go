@@ -25,6 +25,9 @@ const (
 	// shakyFor is how long an update whose answer never came may still arrive, after one that was sent later.
 	shakyFor = 15 * time.Second
 
+	// lookAgain is how long a post that was never answered may take to arrive.
+	lookAgain = 5 * time.Second
+
 	findPage  = 200
 	findPages = 20
 )
@@ -173,7 +176,7 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 	case t.stands() && !t.recorded && t.run != "":
 		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, t.until) })
 		return time.Time{}
-	case !t.stands() && t.lookFirst:
+	case !t.stands() && t.looks > 0:
 		return o.find(ctx, t, now)
 	case !t.stands():
 		return o.post(ctx, t, now)
@@ -252,6 +255,10 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 		}
 		reserve = updateReserve
 	}
+	// Before anything is rendered: thousands of cards may wait for their turn.
+	if at := o.updates.at(now, reserve); at.After(now) {
+		return at
+	}
 	out, until, final := o.book.render(t, o.renderer, now)
 	if out.hash() == t.confirmed && now.After(t.shaky) {
 		t.final = final
@@ -266,9 +273,6 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 	}
 	if out.hash() == t.confirmed {
 		return t.shaky.Add(1)
-	}
-	if at := o.updates.at(now, reserve); at.After(now) {
-		return at
 	}
 	o.updates.take(now)
 	t.until, t.updated = until, now
@@ -332,7 +336,10 @@ func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer
 	case limited:
 		ch.stop(now, o.retry(t, a, now))
 	case unsure:
-		t.lookFirst = true
+		t.looks = 1
+		if !gotAnswer(a.err) {
+			t.looks = 2 // it may be under way still, and arrive after the first look
+		}
 	}
 	if t.stands() {
 		return
@@ -372,17 +379,17 @@ func (o *outbox) updated(t *thing, out rendering, final bool, a answer) {
 		o.updates.stop(now, o.retry(t, a, now))
 	case unsure:
 		t.confirmed = ""
-		if errors.Is(a.err, context.DeadlineExceeded) || a.code == "no_answer" && !answered5xx(a.err) {
+		if !gotAnswer(a.err) {
 			t.shaky = now.Add(shakyFor)
 		}
 	}
 	o.setback(t, a, now)
 }
 
-// answered5xx tells whether Slack did answer, so that nothing of the call is under way any more.
-func answered5xx(err error) bool {
+// gotAnswer tells whether Slack did answer, so that nothing of the call is under way any more.
+func gotAnswer(err error) bool {
 	_, ok := errors.AsType[slack.StatusCodeError](err)
-	return ok
+	return ok || errorCode(err) != ""
 }
 
 // retry counts a failure and says how long to wait: as long as Slack asks, or longer each time where it doesn't say.
@@ -548,13 +555,16 @@ func (o *outbox) search(ctx context.Context, t *thing) {
 	case t.stands(): // a click was faster
 	case a.verdict == confirmed && ts != "":
 		t.channel, t.ts, t.confirmed = t.place.Channel, ts, ""
-	case a.verdict == confirmed, a.verdict == refused:
-		// It isn't there; or it can't be looked for, ever. Then a second message is better than none: both carry the
-		// same approvalId, and it is decided once.
-		if a.verdict == refused {
-			o.log.Error("messages can't be looked for", "code", a.code, "channel", t.place.Channel)
+	case a.verdict == confirmed:
+		if t.looks--; t.looks > 0 {
+			t.tries, t.notBefore = 0, now.Add(lookAgain)
+			return
 		}
-		t.lookFirst = false
+	case a.verdict == refused:
+		// It can't be looked for, ever. Then a second message is better than none: both carry the same approvalId, and
+		// it is decided once.
+		o.log.Error("messages can't be looked for", "code", a.code, "channel", t.place.Channel)
+		t.looks = 0
 	case a.verdict == limited:
 		o.finds.stop(now, o.retry(t, a, now))
 		o.setback(t, a, now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slack-go/slack"
 
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
@@ -309,6 +310,7 @@ func TestStoppingEndsTheCards(t *testing.T) {
 	inWorld(t, func(w *world) {
 		root := w.say("alice", "@bot `one` `two` `three`")
 		w.card(root, 2)
+		w.fault(devslack.Fault{Method: "chat.update", Match: `"kind":"card"`, Times: 2, Status: 500})
 		began := time.Now()
 		if err := w.stop(); err != nil {
 			t.Fatal(err)
@@ -373,6 +375,28 @@ func TestThreadsDontMix(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A post that Slack answered with a failure of its own may have taken place all the same.
+func TestAPostThatMayHaveTakenPlaceIsLookedFor(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{slack.StatusCodeError{Code: 502}, 1},
+		{errUnanswered, 2},
+		{slack.SlackErrorResponse{Err: "fatal_error"}, 1},
+		{slack.SlackErrorResponse{Err: "accesslimited"}, 0},
+		{&slack.RateLimitedError{}, 0},
+	} {
+		b := newBook()
+		th := b.thing(ledger.Thing{Kind: kindCard, ID: "a"}, "r", ledger.Place{Channel: "C"})
+		o := &outbox{book: b, log: quiet(), posts: map[string]*channelState{}}
+		o.posted(th, "", rendering{}, false, judge(c.err))
+		if th.looks != c.want {
+			t.Errorf("%v: looked for %d times, want %d", c.err, th.looks, c.want)
+		}
+	}
 }
 
 // Scenario 32: an update that was thought lost and arrives late doesn't overwrite a terminal card for good.

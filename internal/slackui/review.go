@@ -26,8 +26,10 @@ func (v *renderer) review(run *ledger.Run, c *ledger.Call) (slack.ModalViewReque
 	if endingOf(c) != endPending {
 		return v.modal(c, richText(paragraph(bold(q.summary)), paragraph(v.outcome(c, run).elements...))), nil
 	}
-	if view := v.modal(c, v.reviewBlocks(q, c, run, preformatted(q.body), true)...); weight(view.Blocks.BlockSet...) <= maxView {
-		return view, nil
+	if weightOf(q.body) <= maxView {
+		if blocks := v.reviewBlocks(q, c, run, preformatted(q.body), true); weight(blocks...) <= maxView {
+			return v.modal(c, blocks...), nil
+		}
 	}
 	coming := paragraph(text("It is too long for this window too. The file with all of it is on its way."))
 	return v.modal(c, v.reviewBlocks(q, c, run, coming, false)...), &reviewFile{

@@ -209,10 +209,10 @@ func (s *socket) ready() error {
 	case s.refused != nil:
 		return s.refused
 	case s.reason == "link_disabled":
-		return errors.New(`Slack says link_disabled: Socket Mode was switched off. Switch it on, on the app's page "Socket Mode"`) //nolint:staticcheck
+		return errors.New(`Slack says link_disabled: Socket Mode was switched off. Switch it on, on the app's page "Socket Mode"`)
 	case s.reason == "too_many_websockets":
 		return errors.New("Slack says too_many_websockets: ten connections of this app are open already, or were not closed " +
-			"properly. Stop other processes that use SLACK_APP_TOKEN, or wait some minutes") //nolint:staticcheck
+			"properly. Stop other processes that use SLACK_APP_TOKEN, or wait some minutes")
 	case failing >= 3:
 		return fmt.Errorf("connections to Slack end right after they open (%d in a row). Likely another process uses the same "+
 			"SLACK_APP_TOKEN (too_many_websockets), Socket Mode is switched off (link_disabled), or a proxy doesn't pass WebSockets", failing)

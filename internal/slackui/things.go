@@ -40,7 +40,7 @@ type thing struct {
 	gone        string    // Slack's error code, where it can't stand any more
 
 	busy      bool      // a call is under way
-	lookFirst bool      // the answer to a post was lost: it may stand there already
+	looks     int       // how often it has to be looked for before it may be posted (again): it may stand there already
 	plain     bool      // Slack didn't take its blocks; it gets plain ones
 	tries     int       // failed calls since the last that succeeded
 	notBefore time.Time // when it may be tried again
@@ -124,7 +124,7 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 	}
 	b.sync(run, r)
 	for _, t := range b.byRun[run.ID] {
-		t.lookFirst = true
+		t.looks = 1
 	}
 	for _, p := range run.Posted {
 		t := b.things[p.Thing]
@@ -132,7 +132,7 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 			continue
 		}
 		t.channel, t.ts, t.confirmed, t.recorded = p.Channel, p.TS, p.Rendering, true
-		t.lookFirst, t.settled, t.gone = false, p.Settled, p.Gone
+		t.looks, t.settled, t.gone = 0, p.Settled, p.Gone
 	}
 }
 

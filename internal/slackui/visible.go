@@ -17,10 +17,12 @@ import (
 //	            by its Unicode number
 //	\x{FF}      a byte that is no text at all
 //	\u{5C}      a backslash that would otherwise read as the beginning of an escape
-//	␠×5000␠     5,000 spaces, where they could hide something: a long run inside a
+//	\u{20×5000} 5,000 spaces, where they could hide something: a long run inside a
 //	            line, a very long indentation, any at the end of a line
-//	␉×3␉        tabs, likewise
-//	␤×40␤       40 line breaks in a row
+//	\u{9×3}     tabs, likewise
+//	\u{A×40}    40 line breaks in a row
+//
+// The marks are made of characters that every font has.
 //
 // What counts as invisible is decided by Unicode category, not by a list of
 // known tricks: control, format, private use, surrogates, unassigned, separators
@@ -33,10 +35,6 @@ const (
 	maxIndent      = 32 // at the beginning of a line, where they are usual
 	maxBreaks      = 3  // line breaks in a row
 	maxCombining   = 3  // combining marks on one letter
-
-	spaceMark = '␠'
-	tabMark   = '␉'
-	breakMark = '␤'
 )
 
 // blankLetters are drawn as nothing although their category says letter or
@@ -121,7 +119,6 @@ func (w *writer) next(s string) int {
 	case r == '\n' && w.lines:
 		return w.breaks(s)
 	case r == '\\' && (strings.HasPrefix(s[1:], "u{") || strings.HasPrefix(s[1:], "x{")),
-		r == spaceMark || r == tabMark || r == breakMark,
 		hidden(r),
 		unicode.Is(unicode.M, r) && (!w.base || w.combining >= maxCombining):
 		w.mark(`\u{%X}`, r)
@@ -197,7 +194,7 @@ func (w *writer) blanks(s string) int {
 	}
 	for rest := s[:run]; rest != ""; {
 		same := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
-		w.count(map[byte]rune{' ': spaceMark, '\t': tabMark}[rest[0]], same)
+		w.count(rest[0], same)
 		rest = rest[same:]
 	}
 	return run
@@ -211,7 +208,7 @@ func (w *writer) breaks(s string) int {
 		w.chars += run
 	} else {
 		w.out.WriteByte('\n')
-		w.count(breakMark, run)
+		w.count('\n', run)
 		w.out.WriteByte('\n')
 		w.chars += 2
 	}
@@ -219,7 +216,13 @@ func (w *writer) breaks(s string) int {
 	return run
 }
 
-func (w *writer) count(symbol rune, n int) { w.mark("%c×%d%c", symbol, n, symbol) }
+func (w *writer) count(blank byte, n int) {
+	if n == 1 {
+		w.mark(`\u{%X}`, blank)
+		return
+	}
+	w.mark(`\u{%X×%d}`, blank, n)
+}
 
 // A clip is the beginning of a text.
 type clip struct {

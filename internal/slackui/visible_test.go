@@ -39,13 +39,13 @@ func TestVisible(t *testing.T) {
 		{"piled up accents", "a" + strings.Repeat("\u0301", 5), "a\u0301\u0301\u0301" + `\u{301}\u{301}`},
 		{"an accent on nothing", "\u0301a \u0301", `\u{301}a \u{301}`},
 		{"some spaces", "a       b", "a       b"},
-		{"many spaces", "a" + strings.Repeat(" ", 5000) + "rm", "a␠×5000␠rm"},
+		{"many spaces", "a" + strings.Repeat(" ", 5000) + "rm", "a\\u{20×5000}rm"},
 		{"indentation", strings.Repeat(" ", 20) + "x\n+" + strings.Repeat(" ", 12) + "y", strings.Repeat(" ", 20) + "x\n+" + strings.Repeat(" ", 12) + "y"},
-		{"far indentation", "\n" + strings.Repeat(" ", 200) + "x", "\n␠×200␠x"},
-		{"trailing spaces", "a \nb  ", "a␠×1␠\nb␠×2␠"},
-		{"mixed blanks", "a \t \t \t \t b", "a␠×1␠␉×1␉␠×1␠␉×1␉␠×1␠␉×1␉␠×1␠␉×1␉␠×1␠b"},
-		{"line breaks", "a\n\n\nb" + strings.Repeat("\n", 40) + "c", "a\n\n\nb\n␤×40␤\nc"},
-		{"the marks themselves", "␠×3␠ ␉ ␤", `\u{2420}×3\u{2420} \u{2409} \u{2424}`},
+		{"far indentation", "\n" + strings.Repeat(" ", 200) + "x", "\n\\u{20×200}x"},
+		{"trailing spaces", "a \nb  ", "a\\u{20}\nb\\u{20×2}"},
+		{"mixed blanks", "a \t \t \t \t b", "a\\u{20}\\u{9}\\u{20}\\u{9}\\u{20}\\u{9}\\u{20}\\u{9}\\u{20}b"},
+		{"line breaks", "a\n\n\nb" + strings.Repeat("\n", 40) + "c", "a\n\n\nb\n\\u{A×40}\nc"},
+		{"the marks themselves", `\u{20×3}`, `\u{5C}u{20×3}`},
 		{"emoji", "👍 👍🏽", "👍 👍🏽"},
 		{"joined emoji", "👩\u200D👩", `👩\u{200D}👩`},
 		{"mentions are only text", "<!channel> `x` <@U1>", "<!channel> `x` <@U1>"},
@@ -105,7 +105,7 @@ func TestShort(t *testing.T) {
 		want string
 	}{
 		{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 3, "äö…"}, {"", 3, ""},
-		{"a\nb", 9, `a\u{A}b`}, {"a" + strings.Repeat(" ", 500) + "b", 20, "a␠×500␠b"},
+		{"a\nb", 9, `a\u{A}b`}, {"a" + strings.Repeat(" ", 500) + "b", 20, "a\\u{20×500}b"},
 	} {
 		if got := short(c.in, c.max); got != c.want {
 			t.Errorf("short(%q, %d) = %q, want %q", c.in, c.max, got, c.want)
@@ -113,7 +113,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-var marks = regexp.MustCompile(`\\u\{([0-9A-F]+)\}|\\x\{([0-9A-F]{2})\}|␠×(\d+)␠|␉×(\d+)␉|\n␤×(\d+)␤\n`)
+var marks = regexp.MustCompile(`\\u\{([0-9A-F]+)\}|\\x\{([0-9A-F]{2})\}|\\u\{20×(\d+)\}|\\u\{9×(\d+)\}|\n\\u\{A×(\d+)\}\n`)
 
 // original undoes visible.
 func original(t interface{ Fatalf(string, ...any) }, shown string) string {
@@ -177,7 +177,7 @@ func hostile() *rapid.Generator[string] {
 		rapid.SampledFrom([]string{
 			"\u202E", "\u200B", "\u2066", "\x1b[2K", "\r", "\x00", "`", "```", "<!channel>", "<!here>", "<@U0ATTACK>", "<#C0ATTACK>",
 			"<https://evil.example|Approve>", "&lt;!channel&gt;", "*", "_", "~", ":white_check_mark:", "<!date^1^{time}|x>", "<!subteam^S0ATTACK>",
-			`\u{202E}`, `\u{`, `\x{`, `\`, "␠×5␠", "␠", "␉", "␤", "\n␤×9␤\n", "\xff", "\u0301", "\u0301\u0301\u0301\u0301", "\U000E0041", "\u2028", "\u3164",
+			`\u{202E}`, `\u{`, `\x{`, `\`, "\\u{20×5}", "\n\\u{A×9}\n", "\xff", "\u0301", "\u0301\u0301\u0301\u0301", "\U000E0041", "\u2028", "\u3164",
 			"\n", "\n\n\n\n\n", "\t", "rm -rf /", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "password=hunter2", "‹secret, 5 characters›", "👩\u200D👩", "\uFE0F",
 		}),
 		rapid.Custom(func(t *rapid.T) string { return strings.Repeat(" ", rapid.IntRange(0, 60).Draw(t, "spaces")) }),
@@ -205,24 +205,28 @@ func TestVisibleProperties(t *testing.T) {
 	})
 }
 
-// TestEveryCharacter goes through all of Unicode.
+// TestEveryCharacter goes through Unicode: what can't be seen is marked, what can
+// be stays. Of the planes in which nothing is assigned it takes samples.
 func TestEveryCharacter(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if 0xD800 <= r && r < 0xE000 {
+		if 0xD800 <= r && r < 0xE000 || r == '\n' || r == '\t' {
 			continue
 		}
-		in := "x" + string(r) + "y"
-		shown, _ := visible(in)
-		checkVisible(t, in, shown, true)
-		category := unicode.In(r, unicode.C, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-		if want := fmt.Sprintf(`x\u{%X}y`, r); category && r != '\n' && r != '\t' && shown != want {
-			t.Fatalf("%U is shown as %q", r, shown)
+		if r > 0x33FFF && r < 0xDFF00 || r > 0xE1000 {
+			r = min(r+256, unicode.MaxRune)
+		}
+		want := "x" + string(r) + "y"
+		if !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || blankLetters[r] {
+			want = fmt.Sprintf(`x\u{%X}y`, r)
+		}
+		if shown, _ := visible("x" + string(r) + "y"); shown != want {
+			t.Fatalf("%U is shown as %q, want %q", r, shown, want)
 		}
 	}
 }
 
 func FuzzVisible(f *testing.F) {
-	for _, s := range []string{"a\u202Eb", "a        b", "\\u{", "\xff", "\n\n\n\n", "␠×1␠", " \t "} {
+	for _, s := range []string{"a\u202Eb", "a        b", "\\u{", "\xff", "\n\n\n\n", "\\u{20}", " \t "} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

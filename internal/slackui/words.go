@@ -93,28 +93,31 @@ func endOf(f *ledger.ToolFinished, denied ending) ending {
 func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 	p := v.phrase()
 	end := endingOf(c)
-	if a := c.Approval; a.Resolved != nil && a.Resolved.Type == ledger.Approved {
+	switch a := c.Approval; {
+	case a.Resolved == nil:
+		p.say("No decision is recorded")
+	case a.Resolved.Type == ledger.Approved:
 		p.say("Approved by ")
 		v.people(p, approversOf(a))
 		p.say(", ").at(a.ResolvedAt)
 	}
 	switch end {
 	case endStarting:
-		p.say(". About to start.")
+		p.say(". ").strong("About to start.")
 	case endRunning:
-		p.say(". Running.")
+		p.say(". ").strong("Running.")
 	case endDone:
-		p.say(". Done in " + took(c.Finished.Elapsed) + ".")
+		p.say(". ").strong("Done in " + took(c.Finished.Elapsed) + ".")
 	case endFailed:
-		p.say(". It failed after " + took(c.Finished.Elapsed))
+		p.say(". ").strong("It failed after " + took(c.Finished.Elapsed))
 		p.because(c.Finished.Reason).say(".")
 	case endNotPerformed:
-		p.say(", but not performed")
+		p.say(", but ").strong("not performed")
 		p.because(c.Finished.Reason).say(".")
 	case endStopped:
-		p.say(". Stopped while it was running. It may be partly performed.")
+		p.say(". ").strong("Stopped while it was running.").say(" It may be partly performed.")
 	case endUnknown:
-		p.say(". Outcome unknown: approvalbot ended while it was running. It may have been performed, and will not be run again.")
+		p.say(". ").strong("Outcome unknown").say(": approvalbot ended while it was running. It may have been performed, and will not be run again.")
 	default:
 		v.denial(p, c, run, end)
 	}
@@ -123,28 +126,29 @@ func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 
 func (v *renderer) denial(p *phrase, c *ledger.Call, run *ledger.Run, end ending) {
 	res := c.Approval.Resolved
-	reason := ""
-	if res != nil {
-		reason = res.Reason
+	if res == nil {
+		p.because(c.Finished.Reason).say(". ").strong("Not performed.")
+		return
 	}
+	reason := res.Reason
 	switch end {
 	case endDenied:
 		p.say("Denied by ")
 		v.people(p, deniersOf(c.Approval))
 		p.say(", ").at(c.Approval.ResolvedAt)
-		p.because(reason).say(". Not performed.")
+		p.because(reason).say(". ").strong("Not performed.")
 	case endUnanswered:
-		p.say(sentence(v.line(reason, maxReasonChars), "Nobody answered in time") + " Not performed.")
+		p.say(sentence(v.line(reason, maxReasonChars), "Nobody answered in time") + " ").strong("Not performed.")
 	case endUndeliverable:
-		p.say("Nobody could be asked").because(reason).say(". Not performed.")
+		p.say("Nobody could be asked").because(reason).say(". ").strong("Not performed.")
 	case endRefused:
-		p.say("The rules don't allow it").because(reason).say(". Not performed.")
+		p.say("The rules don't allow it").because(reason).say(". ").strong("Not performed.")
 	default:
-		if s := run.Stop; s != nil && res != nil && s.By.Kind != ledger.ActorSystem && !s.At.After(c.Approval.ResolvedAt) {
-			p.say("The run was stopped by ").who(s.By).say(". Not performed.")
+		if s := run.Stop; s != nil && s.By.Kind != ledger.ActorSystem && !s.At.After(c.Approval.ResolvedAt) {
+			p.say("The run was stopped by ").who(s.By).say(". ").strong("Not performed.")
 			return
 		}
-		p.say("The run was stopped").because(reason).say(". Not performed.")
+		p.say("The run was stopped").because(reason).say(". ").strong("Not performed.")
 	}
 }
 
@@ -280,8 +284,8 @@ func asked(a *ledger.Approval, user string) bool {
 // took says how long something took, as exactly as one cares.
 func took(d time.Duration) string {
 	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	case d < 100*time.Millisecond:
+		return "under 0.1 s"
 	case d < 10*time.Second:
 		return strings.Replace(fmt.Sprintf("%.1f s", d.Seconds()), ".0 ", " ", 1)
 	case d < time.Minute:

@@ -198,12 +198,15 @@ func (w *world) mention(text string) string {
 // eventually waits in fake time until something holds.
 func (w *world) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	for range 60_000 {
+	step := 20 * time.Millisecond
+	for began := time.Now(); time.Since(began) < time.Hour; time.Sleep(step) {
 		synctest.Wait()
 		if holds() {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		if time.Since(began) > 5*time.Second {
+			step = 500 * time.Millisecond
+		}
 	}
 	w.t.Fatalf("never: %s\n%s", what, w.dump())
 }
@@ -363,6 +366,9 @@ type scripted struct {
 	hold    chan struct{}
 	http    bool // asks stand on the HTTP surface as well
 	timeout time.Duration
+
+	slow     time.Duration // what a Stop takes
+	argument string        // instead of what stands in backticks: a message can't be as long as an argument
 }
 
 var quoted = regexp.MustCompile("`([^`]*)`")
@@ -386,6 +392,7 @@ func (a *scripted) Receive(ctx context.Context, e ledger.Event) (ledger.Event, e
 }
 
 func (a *scripted) Stop(ctx context.Context, run string, by ledger.Actor) error {
+	time.Sleep(a.slow)
 	r, ok, err := a.w.journal.LoadRun(ctx, run)
 	if err != nil || !ok {
 		return err
@@ -438,7 +445,7 @@ func (a *scripted) work(e ledger.Event, m *ledger.MessageReceived) {
 	}
 	var calls []ledger.ToolCall
 	for i, q := range quoted.FindAllStringSubmatch(m.Text, -1) {
-		arguments, _ := json.Marshal(map[string]string{"command": q[1]})
+		arguments, _ := json.Marshal(map[string]string{"command": cmp.Or(a.argument, q[1])})
 		calls = append(calls, ledger.ToolCall{ID: fmt.Sprintf("call-%d", i+1), Name: "shell", Arguments: string(arguments)})
 	}
 	a.put(run, e.Session, "", &ledger.ModelCompleted{Round: 1, ToolCalls: calls})
@@ -526,8 +533,4 @@ func (w *world) recover() {
 		}
 		w.agent.put(id, r.Session, "", &ledger.RunFinished{Status: ledger.RunCancelled, Reason: "approvalbot restarted"})
 	}
-}
-
-func latest(all []ledger.Event) ledger.Event {
-	return slices.MaxFunc(all, func(a, b ledger.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 }

@@ -28,6 +28,8 @@ export const usergroups = () => call("GET", "/_dev/usergroups");
 export const sockets = () => call("GET", "/_dev/sockets");
 export const messages = (channel, thread_ts) => call("GET", "/_dev/messages?" + query({ channel, thread_ts }));
 export const sendMessage = (message) => call("POST", "/_dev/messages", message);
+export const editMessage = (reference) => call("POST", "/_dev/messages/edit", reference);
+export const deleteMessage = (reference) => call("POST", "/_dev/messages/delete", reference);
 export const act = (action) => call("POST", "/_dev/actions", action);
 export const views = (user) => call("GET", "/_dev/views?" + query({ user }));
 export const submitView = (id, body) => call("POST", `/_dev/views/${encodeURIComponent(id)}/submit`, body);

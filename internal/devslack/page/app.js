@@ -3,12 +3,12 @@
 // Everything on it is read from the control plane; events only say what to read
 // again. So the page can lag, but what it shows is what the server holds, and a
 // reconnect is a fresh reading.
-import { h, icon, iconButton, replace, redraw, announce, append } from "./dom.js";
+import { h, icon, iconButton, replace, redraw, announce, append, dialog } from "./dom.js";
 import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
 import { isolated } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
-import { makeComposer, resolveMentions, sentences, sentenceText, sentenceFace } from "./composer.js";
-import { renderBlocks, needsValue } from "./blocks.js";
+import { makeComposer, resolveMentions, asTyped, sentences, sentenceText, sentenceFace } from "./composer.js";
+import { renderBlocks, needsValue, confirmed } from "./blocks.js";
 import { Modals } from "./modal.js";
 import { Drawer } from "./drawer.js";
 import * as api from "./api.js";
@@ -166,9 +166,31 @@ async function send(text, threadTS) {
 async function runCommand(name, text) {
   const answer = await api.command({ user: state.me, channel: state.channel, command: name, text: resolveMentions(text) });
   if (answer.ok && answer.delivered !== false && answer.acked !== false) return null;
+  if (answer.error === "unknown_command") return `${name} is not a command of ${appName()}.`;
   if (!answer.ok) return `${name} failed: ${answer.sentence}`;
   return `${name} failed with the error “${answer.delivered === false ? "dispatch_failed" : "operation_timeout"}”: ${appName()} ${answer.delivered === false ? "is not connected" : "didn't answer"}.`;
 }
+
+// edit lets the author change a message, in a window of its own.
+async function edit(message) {
+  const plain = asTyped(message.text);
+  const text = await dialog("confirm", (close) => {
+    const field = h("textarea", { class: "field", rows: "5", "aria-label": "Message", dataset: { testid: "edit-text" } });
+    field.value = plain;
+    return h("form", { dataset: { testid: "edit" }, on: { submit: (event) => { event.preventDefault(); close(field.value); } } },
+      h("header", { class: "dialog-head" }, h("h2", {}, "Edit message")), h("div", { class: "dialog-body" }, field),
+      h("footer", { class: "dialog-foot" }, h("button", { type: "button", class: "button", on: { click: () => close() } }, "Cancel"), h("button", { type: "submit", class: "button button-primary", dataset: { testid: "edit-save" } }, "Save")));
+  });
+  if (!text?.trim() || text === plain) return;
+  told(await api.editMessage({ user: state.me, channel: state.channel, ts: message.ts, text: resolveMentions(text) }));
+}
+
+async function remove(message) {
+  const sure = await confirmed({ title: { text: "Delete message", emoji: false }, text: { type: "plain_text", text: "It can't be brought back.", emoji: false }, confirm: { text: "Delete", emoji: false }, deny: { text: "Cancel", emoji: false }, style: "danger" });
+  if (sure) told(await api.deleteMessage({ user: state.me, channel: state.channel, ts: message.ts }));
+}
+
+const told = (answer) => { if (!answer.ok) announce(answer.sentence); };
 
 // scenes gives the elements of a message what they do.
 function scenes(message) {
@@ -205,8 +227,8 @@ function build() {
   part.threadSlot = h("div", { class: "composer-slot" });
   part.typing = h("div", { class: "typing", role: "status", hidden: true, dataset: { testid: "typing" } });
   part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.typing, part.threadSlot);
-  lists.channel = new MessageList(part.log, { scenes, onThread: (ts) => go({ thread: ts }) });
-  lists.thread = new MessageList(part.threadLog, { scenes, inThread: true });
+  lists.channel = new MessageList(part.log, { scenes, edit, remove, onThread: (ts) => go({ thread: ts }) });
+  lists.thread = new MessageList(part.threadLog, { scenes, edit, remove, inThread: true });
   drawer.onToggle = (open) => { part.traffic.setAttribute("aria-expanded", String(open)); root.classList.toggle("with-drawer", open); if (!open) part.traffic.focus(); };
   replace(root,
     h("header", { class: "topbar" }, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
@@ -257,9 +279,9 @@ function whoSwitch() {
 }
 
 function drawBanner() {
-  const sentence = !state.live ? "The local Slack is not reachable. Trying again…" : state.sockets === 0 ? `No app is connected: ${appName()} can't hear you. Start it, and it appears here.` : "";
-  part.banner.hidden = !sentence || state.workspace === null && state.live;
-  replace(part.banner, icon("warning"), sentence);
+  const sentence = !state.live ? "The local Slack does not answer. Trying again…" : state.sockets === 0 ? `No app is connected: ${appName()} can't hear you. Start it, and it appears here.` : "";
+  part.banner.hidden = !sentence;
+  redraw(part.banner, sentence, () => [icon("warning"), sentence]);
 }
 
 function drawSidebar() {
@@ -414,6 +436,6 @@ api.events({
     await readAll();
     if (!again && state.workspace && !fromHash() && state.channel) go({ channelID: state.channel });
   },
-  onLost: () => { state.live = false; state.sockets = null; if (state.workspace) drawBanner(); else replace(root, h("p", { class: "loading" }, "The local Slack does not answer yet. Trying again…")); },
+  onLost: () => { state.live = false; drawBanner(); },
   onEvent,
 });

@@ -2,7 +2,7 @@
 import { h, icon, iconButton, announce } from "./dom.js";
 import { state, bot, channel, user, isMember, kindWord } from "./state.js";
 import { avatar } from "./messages.js";
-import { isolated } from "./text.js";
+import { isolated, unescape } from "./text.js";
 
 // sentences are what a person can try at once. BOT stands for the mention,
 // which a DM with the app does not need.
@@ -21,16 +21,20 @@ export const sentenceFace = (sentence, inDM) => sentence.text.replace("BOT ", in
 export function resolveMentions(text) {
   const people = [...(state.workspace?.users ?? [])].sort((a, b) => b.name.length - a.name.length);
   const places = [...(state.workspace?.channels ?? [])].filter((one) => one.kind !== "im").sort((a, b) => b.name.length - a.name.length);
-  const groups = [...state.usergroups].sort((a, b) => b.handle.length - a.handle.length);
   const kept = text.split(/(```[\s\S]*?```|`[^`\n]*`)/g); // code stays as it is typed
   return kept.map((part, index) => {
     if (index % 2) return part;
     for (const one of people) part = part.replace(mark("@", one.name), `$1<@${one.id}>`);
-    for (const one of groups) part = part.replace(mark("@", one.handle), `$1<!subteam^${one.id}>`);
     for (const one of places) part = part.replace(mark("#", one.name), `$1<#${one.id}>`);
     return part;
   }).join("");
 }
+
+// asTyped is the way back: a stored text as a person would type it.
+export const asTyped = (text) => unescape(text
+  .replace(/<@(\w+)(?:\|[^<>]*)?>/g, (token, id) => (user(id) ? `@${user(id).name}` : token))
+  .replace(/<#(\w+)(?:\|[^<>]*)?>/g, (token, id) => (channel(id) ? `#${channel(id).name}` : token))
+  .replace(/<(https?:[^<>|]+)(?:\|[^<>]*)?>/g, "$1"));
 
 const mark = (sign, name) => new RegExp(`(^|[\\s(])${sign}${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`, "giu");
 
@@ -150,6 +154,5 @@ function candidates(sign, typed, channelID) {
   const here = channel(channelID);
   const people = state.workspace.users.filter((one) => one.kind !== "deactivated" && one.name.toLowerCase().startsWith(typed) && (!here || isMember(here, one.id)));
   people.sort((a, b) => (b.id === bot()?.id) - (a.id === bot()?.id));
-  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }))
-    .concat(state.usergroups.filter((one) => one.handle.toLowerCase().startsWith(typed)).map((one) => ({ insert: `@${one.handle}`, face: [icon("people"), h("b", {}, isolated(one.handle)), h("span", { class: "muted small" }, "user group")] })));
+  return people.map((one) => ({ insert: `@${one.name}`, face: [avatar(user(one.id), "avatar-small"), h("b", {}, isolated(one.name)), h("span", { class: "muted small" }, one.id === bot()?.id ? "the app" : kindWord(one))] }));
 }

@@ -2,7 +2,7 @@
 // touching what has not changed.
 import { h, icon, iconButton } from "./dom.js";
 import { state, user, app, kindWord } from "./state.js";
-import { isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
+import { anchor, isolated, mrkdwn, messageTime, dayOf, excerpt } from "./text.js";
 import { renderBlocks } from "./blocks.js";
 
 // hue gives somebody a colour that stays: one of eight, by name.
@@ -51,8 +51,9 @@ function body(message, scene) {
   if (message.blocks?.length) parts.push(h("div", { class: "blocks" }, renderBlocks(message.blocks, scene)));
   else if (message.text) parts.push(h("div", { class: "text", dataset: { testid: "text" } }, mrkdwn(message.text)));
   for (const attachment of message.attachments ?? []) parts.push(attached(attachment, scene));
-  for (const file of message.files ?? []) parts.push(h("div", { class: "attachment-file" }, icon("file"), h("span", {}, isolated(file.title || file.name || file.id), h("span", { class: "muted small" }, ` ${file.mimetype ?? ""} ${file.size ? `${file.size.toLocaleString()} bytes` : ""}`))));
-  if (message.edited) parts.push(h("span", { class: "edited", dataset: { testid: "edited" } }, "(edited)"));
+  for (const file of message.files ?? []) parts.push(h("div", { class: "attachment-file" }, icon("file"), h("span", {}, file.url_private ? anchor(file.url_private, file.title || file.name || file.id) : isolated(file.title || file.name || file.id), h("span", { class: "muted small" }, ` ${file.mimetype ?? ""} ${file.size ? `${file.size.toLocaleString()} bytes` : ""}`))));
+  // Slack doesn't call a bot's message edited when its blocks are replaced.
+  if (message.edited && !(message.bot_id && message.blocks?.length)) parts.push(h("span", { class: "edited", dataset: { testid: "edited" } }, "(edited)"));
   if (message.reactions?.length) parts.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, mrkdwn(`:${one.name}:`), " ", String(one.count ?? one.users?.length ?? 1)))));
   return parts;
 }
@@ -93,7 +94,20 @@ function messageNode(message, place) {
     head,
     body(message, place.scene),
     !place.inThread && !ephemeral && replyBar(message, place.onThread)),
-  place.onThread && !place.inThread && !ephemeral && h("div", { class: "message-tools" }, iconButton("thread", "Reply in thread", { dataset: { testid: "reply" }, on: { click: place.onThread } })));
+  messageTools(message, place, ephemeral));
+}
+
+// messageTools is what can be done with a message: answer it, and change it
+// when it is one's own.
+function messageTools(message, place, ephemeral) {
+  if (ephemeral) return null;
+  const mine = message.user === state.me && !message.subtype;
+  const tools = [
+    !place.inThread && iconButton("thread", "Reply in thread", { dataset: { testid: "reply" }, on: { click: place.onThread } }),
+    mine && iconButton("edit", "Edit message", { class: "icon-button wide-only", dataset: { testid: "edit-message" }, on: { click: place.edit } }),
+    mine && iconButton("trash", "Delete message", { class: "icon-button wide-only", dataset: { testid: "delete-message" }, on: { click: place.remove } }),
+  ].filter(Boolean);
+  return tools.length > 0 && h("div", { class: "message-tools" }, tools);
 }
 
 // A MessageList keeps a scrolling element equal to a list of messages. Nodes
@@ -101,8 +115,8 @@ function messageNode(message, place) {
 // half-made choice and the focus stay where they are.
 export class MessageList {
   // scenes(message) says what the elements of a message do.
-  constructor(element, { scenes, onThread, inThread = false }) {
-    Object.assign(this, { element, scenes, onThread, inThread });
+  constructor(element, { scenes, edit, remove, onThread, inThread = false }) {
+    Object.assign(this, { element, scenes, edit, remove, onThread, inThread });
     this.nodes = new Map(); // key → { node, signature }
   }
 
@@ -122,7 +136,7 @@ export class MessageList {
       const key = `${message.ts} ${message.ephemeral_to ?? ""}`;
       const signature = JSON.stringify([message, compact, state.me, state.thread === message.ts]);
       wanted.push(this.kept(key, signature, seen, () => messageNode(message, {
-        compact, inThread: this.inThread, scene: this.scenes(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
+        compact, inThread: this.inThread, scene: this.scenes(message), edit: () => this.edit(message), remove: () => this.remove(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
       if (index === 0 && afterFirst) wanted.push(afterFirst);
     });
     for (const key of this.nodes.keys()) if (!seen.has(key)) this.nodes.delete(key);

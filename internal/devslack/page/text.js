@@ -129,8 +129,20 @@ function token(inner) {
   return anchor(unescape(body), label || unescape(body));
 }
 
+// here makes a link to a file of this local Slack work under the name by which
+// the page was opened: the app may know it by another one (localhost, an
+// address), and files open only for their own page.
+function here(url) {
+  try {
+    const parsed = new URL(url);
+    if (parsed.pathname.startsWith("/files-pri/") && parsed.port === location.port) return location.origin + parsed.pathname;
+  } catch { /* not a URL: it stays what it is */ }
+  return url;
+}
+
 // anchor is a link only for schemes that a browser opens harmlessly.
 export function anchor(url, label) {
+  url = here(url);
   if (!/^(https?|mailto|tel):/i.test(url)) return h("span", { class: "link-dead", title: url }, isolated(label));
   return h("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow", title: url }, isolated(label));
 }

@@ -1,0 +1,575 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"approvalbot/internal/devslack"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/ledger/ledgertest"
+)
+
+// A witness notes failures instead of failing the test, because rapid wants to try a smaller plan next.
+type witness struct {
+	testing.TB
+	mu    sync.Mutex
+	found []string
+}
+
+// givenUp is the panic of a trial that can't go on.
+type givenUp struct{}
+
+func (w *witness) Errorf(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.found = append(w.found, fmt.Sprintf(format, args...))
+}
+func (w *witness) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
+func (w *witness) Fatalf(format string, args ...any) {
+	w.Errorf(format, args...)
+	panic(givenUp{})
+}
+func (w *witness) Fatal(args ...any) { w.Fatalf("%s", fmt.Sprint(args...)) }
+func (w *witness) Helper()           {}
+
+func (w *witness) failures() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.found, "\n")
+}
+
+// A line is one process's way to Slack. When the process is killed it is cut, like everything that a process holds.
+type line struct {
+	to   func(ctx context.Context, network, address string) (net.Conn, error)
+	mu   sync.Mutex
+	dead bool
+	open []net.Conn
+}
+
+func (l *line) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := l.to(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	l.open = append(l.open, c)
+	return c, nil
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+	for _, c := range l.open {
+		c.Close()
+	}
+}
+
+// A trial is a world in which a plan is played.
+type trial struct {
+	*world
+	plan     plan
+	line     *line
+	mend     func() // makes the journal writable again; nil: it is
+	strained bool   // the journal failed in this process's life
+	killed   chan struct{}
+	live     *livingRuns
+	threads  []string // the first messages of the conversations
+	sent     int      // messages that start something
+	people   sync.WaitGroup
+}
+
+// play plays a plan and returns what was wrong.
+func play(t *testing.T, p plan, reached tally) string {
+	dir, err := os.MkdirTemp("", "property")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	watch := &witness{}
+	synctest.Test(t, func(t *testing.T) {
+		watch.TB = t
+		r := &trial{world: newWorld(watch, dir), plan: p}
+		defer r.close()
+		defer func() {
+			if p := recover(); p != nil && p != any(givenUp{}) {
+				watch.Errorf("panic: %v", p)
+			}
+			r.abandon()
+			if watch.failures() != "" {
+				watch.Errorf("%s\n%s", brief(ledgertest.Dump(t, r.settings.journalDir())), brief(r.log.String()))
+			}
+		}()
+		r.prepare()
+		r.begin()
+		for _, s := range append([]step{{what: "message", wait: time.Second}}, p.steps...) {
+			r.step(s)
+		}
+		r.rest()
+		reached.add(r.verify())
+	})
+	return watch.failures()
+}
+
+// brief shortens the lines of what people look at after a failure.
+func brief(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if runes := []rune(line); len(runes) > 700 {
+			line = string(runes[:700]) + " […]\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// prepare turns the plan into settings and a script.
+func (r *trial) prepare() {
+	s := &r.settings
+	s.ApprovalPolicy, s.Sandbox, s.Approvers = r.plan.policy, r.plan.sandbox, r.plan.approvers
+	s.Quorum, s.Timeout, s.Drain = r.plan.quorum, r.plan.timeout, r.plan.drain
+	var turns []any
+	for i, t := range r.plan.tasks {
+		turns = append(turns, t.turns(i)...)
+	}
+	raw, err := json.Marshal(map[string]any{"turns": turns})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	file := filepath.Join(r.dir, "turns.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	s.Model = "script:" + file
+}
+
+// turns is the task as the script model reads it. Each call's mark has a name of its own.
+func (k task) turns(number int) (all []any) {
+	type object = map[string]any
+	when := object{"userContains": fmt.Sprintf("task-%d;", number)}
+	for i, calls := range k.rounds {
+		var list []any
+		for j, kind := range calls {
+			list = append(list, kind.call(number, i, j))
+		}
+		all = append(all, object{"when": when, "toolCalls": list})
+	}
+	switch k.ending {
+	case "error":
+		return append(all, object{"when": when, "error": object{"message": "the model is unwell"}})
+	case "hang":
+		return append(all, object{"when": when, "hang": true})
+	}
+	return append(all, object{"when": when, "text": "That is all."})
+}
+
+func (k callKind) call(number, round, n int) map[string]any {
+	mark := fmt.Sprintf("mark-%d-%d-%d", number, round, n)
+	if k == callAgain {
+		mark = fmt.Sprintf("mark-%d-0-0", number)
+	}
+	c := map[string]any{"id": fmt.Sprintf("c%d", n), "name": "shell"} // the ids come again in every round
+	command := "printf x >> " + mark
+	switch k {
+	case callRead:
+		c["name"], c["arguments"] = "list_files", map[string]any{}
+	case callWrite:
+		c["name"], c["arguments"] = "write_file", map[string]any{"path": "written-" + mark, "content": "x"}
+	case callUnknown:
+		c["name"], c["arguments"] = "teleport", map[string]any{}
+	case callInvalid:
+		c["argumentsText"] = `{"command": `
+	case callFail:
+		command += "; exit 3"
+	case callSlow:
+		command += "; sleep 0.2"
+	case callNoID:
+		c["id"] = ""
+	}
+	if c["arguments"] == nil && c["argumentsText"] == nil {
+		c["arguments"] = map[string]any{"command": command}
+	}
+	return c
+}
+
+// begin starts a process, with a line of its own.
+func (r *trial) begin() {
+	r.repair()
+	r.line = &line{to: r.pipe.DialContext}
+	r.dial, r.strained, r.killed = r.line.DialContext, false, nil
+	r.start()
+	r.live = follow(r.app.journal)
+}
+
+// over waits for a process that was told to end or is dead.
+func (r *trial) over() {
+	if r.end == nil {
+		return
+	}
+	r.stop()
+	r.live.compare(r.t, r.events())
+}
+
+// kill is kill -9: nothing is written and nothing is sent any more. What a dead process can't do either, to clean up
+// behind itself, finds the journal locked and the line cut.
+func (r *trial) kill() {
+	if r.end == nil {
+		return
+	}
+	r.repair()
+	r.fail(0)
+	r.line.cut()
+	r.over()
+	r.repair()
+}
+
+// killAt lets the process die when it tries to write the n-th row from now.
+func (r *trial) killAt(n int) {
+	r.repair()
+	killed, line, end := make(chan struct{}), r.line, r.end
+	r.killed = killed
+	die := sync.OnceFunc(func() {
+		line.cut()
+		end()
+		close(killed)
+	})
+	r.log.onLine = func(text []byte) {
+		if strings.Contains(string(text), "the journal can't be written") {
+			die()
+		}
+	}
+	r.fail(r.head() + int64(n))
+}
+
+// buried takes notice of a process that has died on its own.
+func (r *trial) buried() {
+	if r.killed == nil || r.end == nil {
+		return
+	}
+	select {
+	case <-r.killed:
+		r.over()
+		r.repair()
+	default:
+	}
+}
+
+func (r *trial) fail(from int64) {
+	r.strained = true
+	r.mend = ledgertest.FailFrom(r.t, r.settings.journalDir(), from)
+}
+
+func (r *trial) repair() {
+	r.log.onLine = nil
+	if r.mend != nil {
+		r.mend()
+		r.mend = nil
+	}
+}
+
+func (r *trial) head() int64 {
+	events := r.events()
+	if len(events) == 0 {
+		return 0
+	}
+	return events[len(events)-1].Seq
+}
+
+// step does one step and lets time pass.
+func (r *trial) step(s step) {
+	r.buried()
+	if s.flag && r.end == nil {
+		r.begin()
+	}
+	switch s.what {
+	case "message", "remark":
+		r.write(s)
+	case "approve", "deny", "forged":
+		r.clickOn(s)
+	case "stop":
+		r.pressStop(s)
+	case "midway":
+		r.midway(s)
+	case "fault":
+		all := faults()
+		r.fault(all[(s.n*2+s.who)%len(all)])
+	case "clear":
+		r.slack.ClearFaults()
+	case "start":
+		if r.end == nil {
+			r.begin()
+		}
+	default:
+		if r.end != nil {
+			r.harm(s)
+		}
+	}
+	switch {
+	case s.wait == 0:
+		synctest.Wait()
+	case s.wait > 0:
+		r.pass(s.wait)
+		r.compareAsks()
+	}
+}
+
+// harm is what happens to a running process.
+func (r *trial) harm(s step) {
+	switch s.what {
+	case "crash":
+		r.kill()
+	case "crashAt":
+		r.killAt(1 + s.n + s.who)
+	case "sigterm":
+		r.buried()
+		r.repair()
+		r.over()
+	case "unwritable", "unwritableAt":
+		if r.mend == nil {
+			r.fail(map[bool]int64{true: r.head() + int64(s.n), false: 0}[s.what == "unwritableAt"])
+		}
+	case "writable":
+		if r.killed == nil {
+			r.repair()
+		}
+	}
+}
+
+// write sends a message: each mention begins another task, in a conversation of its own or in an earlier one.
+func (r *trial) write(s step) {
+	thread := ""
+	if s.flag && len(r.threads) > 0 {
+		thread = r.threads[s.n%len(r.threads)]
+	}
+	text := fmt.Sprintf("<@%s> task-%d; please", r.ws.App.BotUserID, r.sent)
+	switch {
+	case s.what == "remark" && thread == "":
+		return
+	case s.what == "remark":
+		text = "by the way, approved"
+	case r.sent == len(r.plan.tasks):
+		return
+	default:
+		r.sent++
+	}
+	ts, err := r.slack.SendMessage(devslack.MessageRequest{User: r.user(clickers[s.who%3]), Channel: r.general(), Text: text, ThreadTS: thread})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if thread == "" {
+		r.threads = append(r.threads, ts)
+	}
+}
+
+// clickable are the cards to click on: those that wait if there are any, else those that are over.
+func (r *trial) clickable() []posted {
+	all := r.posted("card")
+	waiting := slices.DeleteFunc(slices.Clone(all), func(c posted) bool { return c.buttons["deny"] == "" })
+	if len(waiting) > 0 {
+		return waiting
+	}
+	return all
+}
+
+// clickOn clicks Approve or Deny. Where there is no card yet it waits for one, for a moment.
+func (r *trial) clickOn(s step) {
+	cards := r.clickable()
+	if s.flag && (len(cards) == 0 || cards[0].buttons["deny"] == "") {
+		r.pass(2 * time.Second)
+		cards = r.clickable()
+	}
+	if s.what == "forged" {
+		cards = r.posted("card")
+	}
+	if len(cards) == 0 {
+		return
+	}
+	card := cards[s.n%len(cards)]
+	action := devslack.ActionRequest{User: r.user(clickers[s.who]), Channel: r.general(), TS: card.ts, ActionID: s.what}
+	switch {
+	case s.what == "forged":
+		action.ActionID = map[bool]string{true: "approve", false: "deny"}[s.flag]
+		action.Value = cards[(s.n+s.who)%len(cards)].id
+	case card.buttons["deny"] == "":
+		action.Value = card.id // the person's Slack still shows the buttons
+	}
+	r.go_(action)
+}
+
+func (r *trial) pressStop(s step) {
+	runs := slices.DeleteFunc(r.posted("progress"), func(c posted) bool { return c.buttons["stop"] == "" })
+	if len(runs) == 0 {
+		return
+	}
+	r.go_(devslack.ActionRequest{User: r.user(clickers[s.who]), Channel: r.general(), TS: runs[s.n%len(runs)].ts, ActionID: "stop"})
+}
+
+// answerAll lets two people say the same to everything that waits.
+func (r *trial) answerAll(action string) {
+	for _, c := range r.clickable() {
+		for _, name := range []string{"bob", "carol"} {
+			if c.buttons[action] != "" {
+				r.go_(devslack.ActionRequest{User: r.user(name), Channel: r.general(), TS: c.ts, ActionID: action})
+			}
+		}
+	}
+}
+
+// midway approves everything that waits and does something else as soon as a tool has started.
+func (r *trial) midway(s step) {
+	if r.end == nil {
+		return
+	}
+	before := r.head()
+	r.answerAll("approve")
+	for range 300 { // time can't pass while a tool runs, so this looks again and again
+		if r.startedSince(before) {
+			break
+		}
+		runtime.Gosched()
+	}
+	switch s.n % 5 {
+	case 0, 1:
+		r.pressStop(step{n: s.n, who: s.who % 3})
+	case 2:
+		r.harm(step{what: "crash"})
+	case 3:
+		r.harm(step{what: "sigterm"})
+	case 4:
+		r.harm(step{what: "unwritable"})
+	}
+}
+
+func (r *trial) startedSince(seq int64) bool {
+	for _, err := range r.app.journal.Read(context.Background(), seq, ledger.Filter{Kinds: []string{"tool_started"}}) {
+		return err == nil
+	}
+	return false
+}
+
+// go_ clicks while other things happen. What was clicked may be gone by then.
+func (r *trial) go_(a devslack.ActionRequest) {
+	r.people.Go(func() { _, _ = r.slack.Click(context.Background(), a) })
+}
+
+// A posted is one message of ours with what its metadata says it is.
+type posted struct {
+	shown
+	kind, id string
+	raw      devslack.Message
+}
+
+// posted are the messages of a kind that stand in the channel.
+func (r *trial) posted(kind string) (all []posted) {
+	messages, err := r.slack.Messages(r.general(), "")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, m := range messages {
+		var meta struct {
+			Payload struct{ Kind, ID string } `json:"event_payload"`
+		}
+		if m.EphemeralTo != "" || json.Unmarshal(m.Metadata, &meta) != nil || meta.Payload.Kind != kind {
+			continue
+		}
+		all = append(all, posted{shown: read(m), kind: kind, id: meta.Payload.ID, raw: m})
+	}
+	return all
+}
+
+// events is the whole journal.
+func (r *trial) events() (all []ledger.Event) {
+	j, err := ledger.OpenReader(context.Background(), r.settings.journalDir())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer j.Close()
+	for e, err := range j.Read(context.Background(), 0, ledger.Filter{}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// rest ends all trouble and waits until nothing is left to be done. A run whose model hangs ends with its process.
+func (r *trial) rest() {
+	r.buried()
+	r.slack.ClearFaults()
+	if r.end == nil {
+		r.begin()
+	}
+	r.repair()
+	r.people.Wait()
+	for range 2 * len(r.plan.tasks) * len(r.plan.answer) { // rounds, if people answer at all
+		r.answerAll(r.plan.answer)
+		r.pass(5 * time.Second)
+	}
+	r.people.Wait()
+	for range len(r.plan.tasks) + 2 {
+		r.pass(90 * time.Minute)
+		if r.idle() {
+			break
+		}
+		r.over()
+		r.begin()
+	}
+	if pending := r.app.approvals.Pending(""); len(pending) > 0 {
+		r.t.Errorf("asks are still pending: %v", pending)
+	}
+	r.over()
+}
+
+// idle tells whether every message has been worked off.
+func (r *trial) idle() bool {
+	open := map[int64]bool{}
+	runs := 0
+	for _, e := range r.events() {
+		switch b := e.Body.(type) {
+		case *ledger.MessageReceived:
+			open[e.Seq] = b.Disposition == ledger.Starts
+		case *ledger.RunStarted:
+			delete(open, b.Message)
+			runs++
+		case *ledger.RunFinished:
+			runs--
+		}
+	}
+	for _, waits := range open {
+		if waits {
+			return false
+		}
+	}
+	return runs == 0
+}
+
+// abandon ends what a trial that gave up left behind.
+func (r *trial) abandon() {
+	if r.end != nil {
+		r.end()
+		r.end = nil
+		<-r.ended
+		r.http.CloseIdleConnections()
+	}
+	if r.live != nil {
+		r.live.done.Wait()
+	}
+	r.people.Wait()
+}

@@ -1,0 +1,242 @@
+package slackui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/slack-go/slack"
+
+	"approvalbot/internal/ledger"
+)
+
+// word writes an element down: mentions as <ID>, styles around the text.
+func word(e element) string {
+	switch e := e.(type) {
+	case *slack.RichTextSectionUserElement:
+		return "<" + e.UserID + ">"
+	case *slack.RichTextSectionUserGroupElement:
+		return "<" + e.UsergroupID + ">"
+	case *slack.RichTextSectionTextElement:
+		s := e.Text
+		if e.Style == nil {
+			return s
+		}
+		for _, m := range []struct {
+			on   bool
+			name string
+		}{{e.Style.Code, "code"}, {e.Style.Bold, "b"}, {e.Style.Italic, "i"}, {e.Style.Strike, "s"}} {
+			if m.on {
+				s = m.name + "(" + s + ")"
+			}
+		}
+		return s
+	}
+	return fmt.Sprintf("%T", e)
+}
+
+// outline writes rich text down, a line for each paragraph, item or block.
+func outline(elements []slack.RichTextElement) string {
+	var lines []string
+	for _, e := range elements {
+		switch e := e.(type) {
+		case *slack.RichTextSection:
+			lines = append(lines, "p: "+words(e.Elements))
+		case *slack.RichTextQuote:
+			lines = append(lines, "quote: "+words(e.Elements))
+		case *slack.RichTextPreformatted:
+			lines = append(lines, "pre: "+words(e.Elements))
+		case *slack.RichTextList:
+			for i, item := range e.Elements {
+				lines = append(lines, fmt.Sprintf("%s %d.%d: %s", e.Style, e.Indent, e.Offset+i, words(item.(*slack.RichTextSection).Elements)))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestMarkdown(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"words", "Done.", "p: Done."},
+		{"paragraphs", "a\nb\n\nc", "p: a\nb\n\n\np: c"},
+		{"heading", "## All **done** ##\ntext", "p: b(All )b(done)\n\n\np: text"},
+		{"styles", "a **b** *c* _d_ ~~e~~ `f` __g__", "p: a b(b) i(c) i(d) s(e) code(f) b(g)"},
+		{"nested", "**a `b` _c_**", "p: b(a )b(code(b))b( )i(b(c))"},
+		{"no emphasis", "snake_case_name 2*3*4 a * b * c ** d", "p: snake_case_name 2*3*4 a * b * c ** d"},
+		{"never closed", "**a `b _c [d](", "p: **a `b _c [d]("},
+		{"code keeps its marks", "`**a** <!channel>`", "p: code(**a** <!channel>)"},
+		{"links show where they lead", "[Approve](https://evil.example/x) ![i](https://a.b)", "p: Approve (https://evil.example/x) i (https://a.b)"},
+		{"a link that is its text", "[https://a.b](https://a.b)", "p: https://a.b"},
+		{"slack tokens are words", "<!channel> <@U0ATTACK> <https://evil|x>", "p: <!channel> <@U0ATTACK> <https://evil|x>"},
+		{"list", "- a\n- **b**\n  - c\n1. d\n2. e\n", "bullet 0.0: a\nbullet 0.1: b(b)\nbullet 1.0: c\nordered 0.0: d\nordered 0.1: e"},
+		{"numbers go on", "3. a\n4. b\n9. c", "ordered 0.2: a\nordered 0.3: b\nordered 0.8: c"},
+		{"fence", "```go\nif a < b {\n\t*x*\n}\n```\nafter", "pre: if a < b {\n\t*x*\n}\np: after"},
+		{"fence in a fence", "````\n```\n````", "pre: ```"},
+		{"open fence", "```\na\n", "pre: a\n"},
+		{"empty fence", "```\n```", ""},
+		{"table", "| a | b |\n|---|---|\n| 1 | 2 |", "pre: | a | b |\n|---|---|\n| 1 | 2 |"},
+		{"quote", "> a\n> b\nc", "quote: a\nb\np: c"},
+		{"windows lines", "a\r\nb  \r\nc", "p: a\nb\nc"},
+		{"hidden characters", "a\u202Eb\u00A0c ⚠\uFE0F", `p: a\u{202E}b c ⚠` + "\uFE0F"},
+		{"nothing", " \n\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, outline(join(markdown(c.in)))); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func answerOf(status ledger.RunStatus, answer, reason string) []rendering {
+	s := askedShell("date").approve("call_1", bob).started("call_1").done("call_1", "x").end(status, answer, reason)
+	return testRenderer().answer(&s.run)
+}
+
+func TestAnswers(t *testing.T) {
+	sample := "All **3** files are there:\n\n- `a.txt`\n- b.txt\n  - inner\n\n1. one\n2. two\n\n```sh\nls -la\n```\n> quoted\n\nSee [the docs](https://example.com/docs)."
+	golden(t, "answer", answerOf(ledger.RunSucceeded, sample, "")[0])
+	golden(t, "answer_empty", answerOf(ledger.RunSucceeded, " \n", "")[0])
+	golden(t, "answer_failed", answerOf(ledger.RunFailed, "", "the model could not be reached")[0])
+	golden(t, "answer_restarted", answerOf(ledger.RunCancelled, "", "approvalbot restarted")[0])
+
+	unknown := askedShell("date").approve("call_1", bob).started("call_1").finish("call_1", ledger.ToolFinished{State: ledger.OutputError, Code: "OUTCOME_UNKNOWN"}).
+		stop(bob).end(ledger.RunCancelled, "", "approvalbot restarted")
+	golden(t, "answer_unknown", testRenderer().answer(&unknown.run)[0])
+
+	if got := testRenderer().answer(&newStory().run); got != nil {
+		t.Errorf("a run that goes on has an answer: %v", got)
+	}
+	if got := testRenderer().answer(&newStory().stop(bob).end(ledger.RunCancelled, "", "stopped by bob").run); got != nil {
+		t.Errorf("a run that a person stopped has an answer: %v", got)
+	}
+}
+
+func TestLongAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		messages int
+	}{
+		{"one", strings.Repeat("word ", 500), 1},
+		{"paragraphs", strings.Repeat(strings.Repeat("word ", 100)+"\n\n", 60), 4},
+		{"one paragraph", strings.Repeat("word ", 6000), 3},
+		{"code", "```\n" + strings.Repeat("a line of code\n", 2000) + "```", 4},
+		{"far too long", strings.Repeat("word ", 100_000), maxAnswerMessages},
+		{"styles", strings.Repeat("**a** `b` ", 5000), 10},
+		{"items", strings.Repeat("- x\n", 2000), 10},
+		{"emoji", strings.Repeat("👍", 6000), 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := answerOf(ledger.RunSucceeded, c.in, "")
+			ids := map[string]bool{}
+			shown := ""
+			for _, r := range got {
+				check := checkMessage(r)
+				if len(check.problems) > 0 {
+					t.Fatalf("Slack would refuse it: %q", check.problems)
+				}
+				ids[r.thing.ID] = true
+				shown += check.shown.String()
+			}
+			if len(got) > maxAnswerMessages || len(got) > c.messages || len(ids) != len(got) {
+				t.Errorf("%d messages with the ids %v", len(got), ids)
+			}
+			if got[0].thing != (ledger.Thing{Kind: "answer", ID: "run-1"}) || len(got) > 1 && got[1].thing.ID != "run-1/2" {
+				t.Errorf("things %v", got[0].thing)
+			}
+			squeeze := strings.NewReplacer(" ", "", "\n", "", "*", "", "`", "", "-", "").Replace
+			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && !strings.Contains(shown, "in the journal, run run-1") {
+				t.Error("something is missing and nothing says so")
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	v := testRenderer()
+	for name, tell := range progressStories {
+		s := tell()
+		r := v.progress(message("run `date` <please>"), &s.run)
+		golden(t, "progress_"+name, r)
+		golden(t, "progress_"+name+"_plain", plain(r))
+		if got, want := v.progressFinal(&s.run), s.run.Finished != nil; got != want {
+			t.Errorf("%s: final = %v", name, got)
+		}
+		stop := slices.Contains(checkMessage(r).actions, actionStop)
+		if want := s.run.Finished == nil && s.run.Stop == nil; stop != want {
+			t.Errorf("%s: Stop = %v", name, stop)
+		}
+	}
+	golden(t, "progress_turn", v.progress(message("x"), nil))
+	if v.progressFinal(nil) {
+		t.Error("a message that waits its turn is final")
+	}
+}
+
+var progressStories = map[string]func() *story{
+	"fresh":   newStory,
+	"waiting": func() *story { return severalCalls() },
+	"mixed": func() *story {
+		return severalCalls().approve("call_2", bob).started("call_2").deny("call_3", carol, "too dangerous").
+			finish("call_3", ledger.ToolFinished{State: ledger.OutputDenied, Source: ledger.SourceUser, Reason: "too dangerous"})
+	},
+	"done":     func() *story { return severalCalls().stopAll().end(ledger.RunSucceeded, "ok", "") },
+	"failed":   func() *story { return newStory().end(ledger.RunFailed, "", "the model could not be reached") },
+	"stopping": func() *story { return severalCalls().stop(carol) },
+	"stopped": func() *story {
+		return severalCalls().stop(carol).stopAll().end(ledger.RunCancelled, "", "stopped by carol")
+	},
+	"restarted": func() *story { return severalCalls().stopAll().end(ledger.RunCancelled, "", "approvalbot restarted") },
+}
+
+func severalCalls() *story {
+	s := newStory().calls("", toolCall("call_1", "read_file", `{"path":"a<b>.txt"}`), toolCall("call_2", "shell", `{}`), toolCall("call_3", "shell", `{}`))
+	s.started("call_1").done("call_1", "text")
+	return s.ask("call_2", shell("date")).ask("call_3", shell("rm -rf build"))
+}
+
+// stopAll resolves and finishes what is open.
+func (s *story) stopAll() *story {
+	for _, c := range s.run.Calls {
+		if c.Approval.Open() {
+			s.resolve(c.ID, ledger.Denied, ledger.SourceAbort, "the run ended", nil)
+		}
+		if c.Finished == nil {
+			s.finish(c.ID, ledger.ToolFinished{State: ledger.OutputDenied, Source: ledger.SourceAbort, Reason: "the run ended"})
+		}
+	}
+	return s
+}
+
+func TestProgressOfManyCalls(t *testing.T) {
+	for _, n := range []int{49, 50, 51, 300} {
+		s := newStory()
+		for i := range n {
+			id := fmt.Sprintf("call_%d", i)
+			s.calls("", toolCall(id, "read_file", fmt.Sprintf(`{"path":"%s"}`, strings.Repeat("👍", 200)))).started(id).done(id, "x")
+		}
+		r := testRenderer().progress(message("x"), &s.run)
+		c := checkMessage(r)
+		if len(c.problems) > 0 || len(checkMessage(plain(r)).problems) > 0 {
+			t.Errorf("%d calls: %q", n, c.problems)
+		}
+		if !strings.Contains(c.shown.String(), "earlier calls: ") {
+			t.Errorf("%d calls: the earlier ones aren't summed up", n)
+		}
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	for _, s := range []string{"# a\n- b\n1. c\n> d\n```\ne\n```", "**a *b* `c`** [d](e)", "| a |\n", "~~~\n", "*_*_*_", "\xff\u202E"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, r := range answerOf(ledger.RunSucceeded, s, "") {
+			if c := checkMessage(r); len(c.problems) > 0 || slices.ContainsFunc([]string{"U0ATTACK"}, func(id string) bool { return c.users[id] }) {
+				t.Fatalf("%q: %q", s, c.problems)
+			}
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package slackui
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+)
+
+func TestEndings(t *testing.T) {
+	for name, want := range map[string]string{
+		"starting":           "Approved by @bob, 2026-03-04 09:30 UTC. About to start.",
+		"running":            "Approved by @bob, 2026-03-04 09:30 UTC. Running.",
+		"done":               "Approved by @bob, 2026-03-04 09:30 UTC. Done in 1.2 s.",
+		"failed":             "Approved by @bob, 2026-03-04 09:30 UTC. It failed after 1 min 30 s: The command ended with status 1.",
+		"not_performed":      "Approved by @bob, 2026-03-04 09:30 UTC, but not performed: the policy changed since it was asked.",
+		"stopped":            "Approved by @bob, 2026-03-04 09:30 UTC. Stopped while it was running. It may be partly performed.",
+		"unknown":            "Approved by @bob, 2026-03-04 09:30 UTC. Outcome unknown: approvalbot ended while it was running. It may have been performed, and will not be run again.",
+		"denied":             "Denied by @bob, 2026-03-04 09:30 UTC: not on a Friday. Not performed.",
+		"unanswered":         "Nobody answered within 2 minutes. Not performed.",
+		"aborted_by_person":  "The run was stopped by @carol. Not performed.",
+		"aborted_by_restart": "The run was stopped: approvalbot restarted before anybody decided. Not performed.",
+		"undeliverable":      "Nobody could be asked: the channel is archived. Not performed.",
+	} {
+		s := cardStories[name]()
+		if got := testRenderer().outcome(s.call("call_1"), &s.run).plain.String(); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+// TestEndingsThatCantBe: a journal that can't be is shown as what it says, and
+// never as more than that.
+func TestEndingsThatCantBe(t *testing.T) {
+	v := testRenderer()
+	unresolved := askedShell("date").finish("call_1", ledger.ToolFinished{State: ledger.OutputDenied, Reason: "approvalbot restarted"})
+	ran := askedShell("date").started("call_1").done("call_1", "x")
+	odd := askedShell("date").resolve("call_1", ledger.Denied, "who knows", "", nil)
+	for want, s := range map[string]*story{
+		"No decision is recorded: approvalbot restarted. Not performed.": unresolved,
+		"No decision is recorded. Done in 1.2 s.":                        ran,
+		"The run was stopped. Not performed.":                            odd,
+	} {
+		r := s.card()
+		if got := v.outcome(s.call("call_1"), &s.run).plain.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if c := checkMessage(r); len(c.problems) > 0 || len(c.actions) > 0 {
+			t.Errorf("%q, buttons %v", c.problems, c.actions)
+		}
+	}
+}
+
+func TestVoters(t *testing.T) {
+	s := quorumStory().vote("call_1", carol, ledger.Approved, "")
+	a := s.call("call_1").Approval
+	if got := names(approversOf(a)); !slices.Equal(got, []string{"bob", "carol"}) {
+		t.Errorf("approvers %v", got)
+	}
+	s.deny("call_1", bob, "changed my mind")
+	if got := names(approversOf(a)); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("approvers after a change of mind %v", got)
+	}
+	if got := names(deniersOf(a)); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("deniers %v", got)
+	}
+}
+
+func names(actors []ledger.Actor) []string {
+	var out []string
+	for _, a := range actors {
+		out = append(out, a.Name)
+	}
+	return out
+}
+
+func TestMayApprove(t *testing.T) {
+	for _, c := range []struct {
+		approvers []string
+		want      string
+	}{
+		{[]string{"channel"}, "members of this channel, but not the person who asked"},
+		{[]string{"requester"}, "whoever asked"},
+		{[]string{"U0BOB", "S0ONCALL", "channel"}, "<U0BOB>, <S0ONCALL> and members of this channel, but not the person who asked"},
+		{[]string{"U0ALICE", "U0BOB"}, "<U0BOB>, but not the person who asked"}, // alice asked
+		{[]string{"U0ALICE", "requester"}, "<U0ALICE> and whoever asked"},
+		{[]string{"<!channel>", "@here"}, "nobody"},
+		{nil, "nobody"},
+		{slices.Repeat([]string{"U0BOB"}, 40), strings.Repeat("<U0BOB>, ", 19) + "<U0BOB> and 20 more, but not the person who asked"},
+	} {
+		a := &ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Approvers: c.approvers, Requesters: []ledger.Person{alice.Person()}}}
+		if d := cmp.Diff(c.want, words(mayApprove(a))); d != "" {
+			t.Errorf("%v (-want +got):\n%s", c.approvers, d)
+		}
+	}
+}
+
+func TestTook(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "under 0.1 s", 40 * time.Millisecond: "under 0.1 s", 940 * time.Millisecond: "0.9 s", 2 * time.Second: "2 s", 2500 * time.Millisecond: "2.5 s",
+		12 * time.Second: "12 s", 90 * time.Second: "1 min 30 s", 3*time.Hour + 5*time.Minute: "3 h 5 min", -time.Second: "under 0.1 s",
+	} {
+		if got := took(d); got != want {
+			t.Errorf("took(%v) = %q, want %q", d, got, want)
+		}
+	}
+	for n, want := range map[int]string{1: "1 cat", 0: "0 cats", 999: "999 cats", 1000: "1,000 cats", 1234567: "1,234,567 cats"} {
+		if got := count(n, "cat", "cats"); got != want {
+			t.Errorf("count(%d) = %q", n, got)
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	at := start
+	resolution := func(typ ledger.ResolutionType, source ledger.Source, reason string, by *ledger.Actor) approvals.Resolution {
+		return approvals.Resolution{ApprovalResolved: ledger.ApprovalResolved{Type: typ, Source: source, Reason: reason, By: by}, At: at, Seq: 9}
+	}
+	date := "<!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>"
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"may not", &approvals.RefusedError{Reason: "You are not one of those who can approve this.", Allowed: []string{"U0BOB", "S0ONCALL", "channel"}},
+			"You are not one of those who can approve this. Those who can: <@U0BOB>, <!subteam^S0ONCALL> and members of this channel."},
+		{"may not, wrapped and hostile", fmt.Errorf("x: %w", &approvals.RefusedError{Reason: "no <!channel>", Allowed: []string{"<!here>"}}), "No &lt;!channel&gt;."},
+		{"conflict", &approvals.ConflictError{Resolution: resolution(ledger.Approved, ledger.SourceUser, "", &bob)}, "Already decided: <@U0BOB> approved this, " + date + ". Your click changed nothing."},
+		{"conflict with a token", &approvals.ConflictError{Resolution: resolution(ledger.Denied, ledger.SourceUser, "", &ledger.Actor{Kind: ledger.ActorToken, ID: "<c&i>"})}, "Already decided: the API token “&lt;c&amp;i&gt;” denied this, " + date + ". Your click changed nothing."},
+		{"timeout", &approvals.ExpiredError{Resolution: resolution(ledger.Denied, ledger.SourceTimeout, "nobody answered within 2 minutes", nil)}, "This request is over, " + date + ": Nobody answered within 2 minutes. It was not performed, and your click changed nothing."},
+		{"restart", &approvals.ExpiredError{Resolution: resolution(ledger.Denied, ledger.SourceAbort, "approvalbot restarted", nil)}, "This request is over, " + date + ": Approvalbot restarted. It was not performed, and your click changed nothing."},
+		{"undeliverable", &approvals.ExpiredError{Resolution: resolution(ledger.Denied, ledger.SourceUndeliverable, "the channel is archived", nil)}, "This request is over, " + date + ": Nobody could be asked: the channel is archived. It was not performed, and your click changed nothing."},
+		{"not recorded", fmt.Errorf("x: %w", ledger.ErrNotRecorded), "I can't record this, so nothing is approved. The buttons stay; try again."},
+		{"unknown", approvals.ErrNotFound, "I don't know this request, so nothing was changed."},
+		{"anything", errors.New("<boom>"), "Something went wrong on my side, so nothing was decided. The buttons stay; try again."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, refusal(c.err)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// words writes elements down for comparison, mentions as <ID>.
+func words(elements []element) string {
+	var b strings.Builder
+	for _, e := range elements {
+		b.WriteString(word(e))
+	}
+	return b.String()
+}
