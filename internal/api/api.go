@@ -143,8 +143,12 @@ func New(c Config) (*Server, error) {
 	s.hub = newHub(c.Journal, s.views, c.Logger)
 	s.hub.alone = s.unfollowed
 	s.sessions = newSessions(c.Journal, s.views)
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusForbidden, "a browser sent this on behalf of another site")
+	}))
 	s.http = &http.Server{
-		Handler:           s.guard(http.NewCrossOriginProtection().Handler(s.routes())),
+		Handler:           s.guard(origins.Handler(s.routes())),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      30 * time.Second, // streams and requests that wait count by write
