@@ -418,14 +418,15 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	inWorld(t, func(s *Settings) { s.APITokensFile = file }, func(w *world) {
-		ci, eve := w.program("ci-token-0123456789"), w.program("eve-token-0123456789")
+		ci := w.program("ci-token-0123456789")
 		first := ci.do("POST", "/api/agent", order("list files")).must(t, 200, "")
 		session := first.at("result.sessionId").(string)
 		more := order("list files", "sessionId", fmt.Sprintf("%q", session))
 		ci.do("POST", "/api/agent", more).must(t, 200, "")
 		w.stop()
 		w.start()
-		ci, eve = w.program("ci-token-0123456789"), w.program("eve-token-0123456789")
+		ci = w.program("ci-token-0123456789")
+		eve := w.program("eve-token-0123456789")
 		ci.do("POST", "/api/agent", more).must(t, 200, "")
 		eve.do("POST", "/api/agent", more).must(t, 403, "NOT_YOURS")
 		eve.do("POST", "/api/agent", order("x", "sessionId", `"http/none"`)).must(t, 404, "NOT_FOUND")

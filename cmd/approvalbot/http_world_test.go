@@ -64,6 +64,7 @@ func (p *program) do(method, path, body string, headers ...string) answered {
 	if err := json.Unmarshal(raw, &a.body); err != nil && method != http.MethodHead {
 		p.w.t.Fatalf("%s %s: %v: %s", method, path, err, raw)
 	}
+	held(p.w.t, method, path, body, a)
 	return a
 }
 
@@ -139,6 +140,7 @@ func (l *listener) read(body io.Reader) error {
 			if err := json.Unmarshal([]byte(h.raw), &h.body); err != nil {
 				return err
 			}
+			heldMessage(l.p.w.t, h.raw)
 			l.lines <- h
 			h = heard{}
 		case strings.HasPrefix(line, "id: "):
