@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,12 +49,12 @@ type world struct {
 // A journalist keeps the log, and can act on a line in the moment in which it is written.
 type journalist struct {
 	bytes.Buffer
-	onLine func(line []byte)
+	onLine atomic.Pointer[func(line []byte)]
 }
 
 func (j *journalist) Write(line []byte) (int, error) {
-	if j.onLine != nil {
-		j.onLine(line)
+	if act := j.onLine.Load(); act != nil {
+		(*act)(line)
 	}
 	return j.Buffer.Write(line)
 }
