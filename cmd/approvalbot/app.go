@@ -178,6 +178,9 @@ func (a *app) close() {
 // listenAPI opens the address of the HTTP API. Without a token of the operator's it may only be a loopback one, where a
 // made-up token will do.
 func listenAPI(s *Settings) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(s.APIAddr); err != nil {
+		return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%q: it has to be HOST:PORT, such as 127.0.0.1:3102", s.APIAddr)
+	}
 	if s.APIToken == "" {
 		if !loopback(s.APIAddr) {
 			return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%s can be reached from other machines and APPROVALBOT_API_TOKEN is not set: set it, or use a loopback address such as 127.0.0.1:3102", s.APIAddr)

@@ -77,6 +77,13 @@ func openLocked(ctx context.Context, dir string, log *slog.Logger, c connect) (*
 	if err != nil {
 		return nil, errors.Join(openError(dir, err), w.drop())
 	}
+	err = r.checkStart(ctx, w.tail.head())
+	if p, ok := errors.AsType[*Problem](err); ok {
+		err = &DamagedError{Dir: dir, Problem: *p}
+	}
+	if err != nil {
+		return nil, errors.Join(openError(dir, err), r.Close(), w.drop())
+	}
 	l := &Ledger{
 		Reader: r, log: log, queue: make(chan *request),
 		closing: make(chan struct{}), ended: make(chan struct{}),
