@@ -199,6 +199,21 @@ func (r *Registry) Pending(runID string) []Snapshot {
 	return list
 }
 
+// Waiting tells how many asks are pending, and since when the oldest of them is.
+func (r *Registry) Waiting() (open int, oldest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.byID {
+		if !a.opened() || a.over != nil {
+			continue
+		}
+		if open++; open == 1 || a.state.At.Before(oldest) {
+			oldest = a.state.At
+		}
+	}
+	return open, oldest
+}
+
 // Deadline is until when people can decide a pending ask: as recorded with its first showing, or, while it hasn't been
 // shown, what a showing now would make it. It is false for an ask that isn't pending.
 func (r *Registry) Deadline(approvalID string) (time.Time, bool) {

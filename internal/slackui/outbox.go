@@ -80,6 +80,17 @@ func (o *outbox) poke() {
 	}
 }
 
+// backlog counts what has to be sent, recorded or settled, by kind.
+func (o *outbox) backlog() map[string]int {
+	n := map[string]int{kindCard: 0, kindProgress: 0, kindAnswer: 0}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for t := range o.book.dirty {
+		n[t.Kind]++
+	}
+	return n
+}
+
 // run sends until ctx ends, and waits for the calls that are under way then. The calls end with ctx, too.
 func (o *outbox) run(ctx context.Context) error {
 	defer o.wg.Wait()

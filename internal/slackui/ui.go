@@ -86,6 +86,9 @@ func (u *UI) Ready() error { return u.socket.ready() }
 // Connected is closed when Slack has said hello for the first time.
 func (u *UI) Connected() <-chan struct{} { return u.socket.first }
 
+// Backlog counts our messages that don't stand in Slack as they should yet, by kind.
+func (u *UI) Backlog() map[string]int { return u.outbox.backlog() }
+
 // Run is in Slack until ctx ends, and returns nil then, after the last updates have been brought out or the grace is
 // over. Stop whatever runs for people in Slack before: only what is in the journal can be told. If Slack refuses a
 // token, Run ends with a sentence that says what to do.
