@@ -32,9 +32,9 @@ type Check struct {
 
 // Config is what a server is made of.
 type Config struct {
-	Token  string
-	Hosts  []string // host names that requests may name besides loopback ones, without port
-	Ready  []Check
+	Token string
+	Hosts []string // host names that requests may name besides loopback ones, without port
+	Ready []Check
 	// Metrics answers GET /metrics, for whoever has a token that may read. Nil: there are none.
 	Metrics http.Handler
 	Logger  *slog.Logger

@@ -109,7 +109,7 @@ func (r *Registry) prepare(q Request) (*ask, error) {
 	if q.Timeout > 0 {
 		a.timeout = q.Timeout
 	}
-	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place}
+	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place, ids: a.ids()}
 	if q.Quorum > 0 {
 		a.who.quorum = q.Quorum
 	}

@@ -149,7 +149,7 @@ func (u *UI) finish(work context.Context) {
 // tell says something to one person, where only they see it.
 func (u *UI) tell(ctx context.Context, place ledger.Place, user, sentence string) {
 	if err := u.mayTell(ctx); err != nil {
-		u.log.Warn("a private sentence was not sent", "user", user, "error", err)
+		u.logger(ctx).Warn("a private sentence was not sent", "to", user, "error", err)
 		return
 	}
 	opts := []slack.MsgOption{
@@ -167,7 +167,7 @@ func (u *UI) tell(ctx context.Context, place ledger.Place, user, sentence string
 		}
 		retry := a.verdict == limited || a.verdict == failed || a.verdict == unsure
 		if !retry || try == 3 || sleep(ctx, max(a.after, retryAfter(try))) != nil {
-			u.log.Warn("a private sentence was not sent", "user", user, "channel", place.Channel, "error", err)
+			u.logger(ctx).Warn("a private sentence was not sent", "to", user, "error", err)
 			return
 		}
 	}
