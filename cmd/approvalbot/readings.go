@@ -71,15 +71,16 @@ func (a *app) readRest(ctx context.Context, after int64) {
 
 func (a *app) observe(e ledger.Event) {
 	a.metrics.Observe(e)
-	logEvent(a.log, e)
+	logEvent(a.log, e, a.metrics.Tool)
 }
 
 // logEvent writes a line about an event: which session, run and call, and what happened, in words of ours. What people,
-// models and tools wrote (texts, arguments, reasons, outputs) is in the journal and not in the log.
-func logEvent(log *slog.Logger, e ledger.Event) {
+// models and tools wrote (texts, arguments, reasons, outputs, names of tools that there aren't) is in the journal and not in
+// the log.
+func logEvent(log *slog.Logger, e ledger.Event, tool func(string) string) {
 	ctx := context.Background()
 	level := slog.LevelInfo
-	what := eventAttrs(e)
+	what := eventAttrs(e, tool)
 	if what == nil {
 		level = slog.LevelDebug
 	}
@@ -96,7 +97,7 @@ func logEvent(log *slog.Logger, e ledger.Event) {
 }
 
 // eventAttrs is what the log says of an event; nil if only someone who debugs wants to know of it.
-func eventAttrs(e ledger.Event) []slog.Attr {
+func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 	word := func(k, v string) slog.Attr { return slog.String(k, clip(v)) }
 	switch b := e.Body.(type) {
 	case *ledger.MessageReceived:
@@ -108,9 +109,9 @@ func eventAttrs(e ledger.Event) []slog.Attr {
 	case *ledger.RunFinished:
 		return []slog.Attr{word("status", string(b.Status)), word("code", b.Code), slog.Int("rounds", b.Rounds)}
 	case *ledger.PermissionDecided:
-		return []slog.Attr{word("tool", b.Tool), word("decision", string(b.Type)), word("source", b.Source)}
+		return []slog.Attr{word("tool", tool(b.Tool)), word("decision", string(b.Type)), word("source", b.Source)}
 	case *ledger.ApprovalRequested:
-		return []slog.Attr{word("approval", b.Approval), word("tool", b.Tool), word("digest", b.Digest), slog.Duration("timeout", b.Timeout)}
+		return []slog.Attr{word("approval", b.Approval), word("tool", tool(b.Tool)), word("digest", b.Digest), slog.Duration("timeout", b.Timeout)}
 	case *ledger.ApprovalResolved:
 		attrs := []slog.Attr{word("approval", b.Approval), word("outcome", string(b.Type)), word("source", string(b.Source))}
 		if b.By != nil {
@@ -118,9 +119,9 @@ func eventAttrs(e ledger.Event) []slog.Attr {
 		}
 		return attrs
 	case *ledger.ToolStarted:
-		return []slog.Attr{word("tool", b.Tool), word("digest", b.Digest)}
+		return []slog.Attr{word("tool", tool(b.Tool)), word("digest", b.Digest)}
 	case *ledger.ToolFinished:
-		return []slog.Attr{word("tool", b.Tool), word("state", string(b.State)), word("source", string(b.Source)), word("code", b.Code), slog.Duration("elapsed", b.Elapsed)}
+		return []slog.Attr{word("tool", tool(b.Tool)), word("state", string(b.State)), word("source", string(b.Source)), word("code", b.Code), slog.Duration("elapsed", b.Elapsed)}
 	}
 	return nil
 }

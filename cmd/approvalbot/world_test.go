@@ -39,10 +39,12 @@ type world struct {
 	http     *http.Transport                                                      // the process's way to it
 	settings Settings
 	log      journalist
+	jsonLog  bool // as serve logs
 
 	app   *app
 	end   context.CancelFunc
 	ended chan error
+	api   *devslack.Pipe // where the process's HTTP API listens
 }
 
 // A journalist keeps the log, and can act on a line in the moment in which it is written.
@@ -61,12 +63,20 @@ func (j *journalist) Write(line []byte) (int, error) {
 // inWorld runs a scenario in a world with a running bot, and checks at the end what holds in every world.
 func inWorld(t *testing.T, change func(*Settings), body func(w *world)) {
 	t.Helper()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, dir)
+	inChangedWorld(t, func(w *world) {
 		if change != nil {
 			change(&w.settings)
 		}
+	}, body)
+}
+
+// inChangedWorld is inWorld for what more than the settings is changed for.
+func inChangedWorld(t *testing.T, change, body func(w *world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, dir)
+		change(w)
 		defer w.close()
 		w.start()
 		defer func() { w.stop() }() // also of a test that gave up; once more does nothing
@@ -101,14 +111,15 @@ func (w *world) start() {
 	r := redact.New(w.settings.secrets()...)
 	w.http = &http.Transport{DialContext: w.dial}
 	a, err := newApp(ctx, w.settings, wiring{
-		log: newLogger(slog.LevelDebug, r, &w.log, false), http: &http.Client{Transport: w.http}, redactor: r,
+		log: newLogger(slog.LevelDebug, r, &w.log, w.jsonLog), http: &http.Client{Transport: w.http}, redactor: r,
 		dialer: &websocket.Dialer{NetDialContext: w.dial},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.app, w.end, w.ended = a, cancel, make(chan error, 1)
-	go func() { w.ended <- a.run(ctx, devslack.NewPipe()) }()
+	w.app, w.end, w.ended, w.api = a, cancel, make(chan error, 1), devslack.NewPipe()
+	ln := w.api
+	go func() { w.ended <- a.run(ctx, ln) }()
 	select {
 	case <-a.slack.Connected():
 	case err := <-w.ended:

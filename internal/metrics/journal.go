@@ -139,7 +139,7 @@ func (m *Metrics) Observe(e ledger.Event) {
 		j.tokens.WithLabelValues("input").Add(float64(max(b.Usage.InputTokens, 0)))
 		j.tokens.WithLabelValues("output").Add(float64(max(b.Usage.OutputTokens, 0)))
 	case *ledger.PermissionDecided:
-		j.decisions.WithLabelValues(m.tool(b.Tool), f.decisions.label(string(b.Type))).Inc()
+		j.decisions.WithLabelValues(m.Tool(b.Tool), f.decisions.label(string(b.Type))).Inc()
 	case *ledger.ApprovalRequested:
 		m.asked(e, b)
 	case *ledger.ApprovalShown:
@@ -199,7 +199,7 @@ func (m *Metrics) wait(run string, by int) {
 }
 
 func (m *Metrics) asked(e ledger.Event, b *ledger.ApprovalRequested) {
-	m.journal.asked.WithLabelValues(m.tool(b.Tool)).Inc()
+	m.journal.asked.WithLabelValues(m.Tool(b.Tool)).Inc()
 	if m.folding.asks[b.Approval] == nil {
 		m.folding.asks[b.Approval] = &openAsk{run: e.Run, at: e.Time, timeout: b.Timeout}
 		m.wait(e.Run, 1)
@@ -242,7 +242,7 @@ func (m *Metrics) resolved(e ledger.Event, b *ledger.ApprovalResolved) {
 
 func (m *Metrics) toolFinished(b *ledger.ToolFinished) {
 	f := &m.folding
-	tool, state := m.tool(b.Tool), f.states.label(string(b.State))
+	tool, state := m.Tool(b.Tool), f.states.label(string(b.State))
 	m.journal.calls.WithLabelValues(tool, state, f.sources.optional(string(b.Source))).Inc()
 	if b.Code == "OUTCOME_UNKNOWN" {
 		m.journal.unknown.Inc()

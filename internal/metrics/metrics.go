@@ -87,8 +87,8 @@ func (m *Metrics) Watch(s Sources) {
 	m.sources.Store(&s)
 }
 
-// tool is the label of a tool: its name, if it is one that the agent offers.
-func (m *Metrics) tool(name string) string {
+// Tool is what a tool counts as: its name, if it is one that the agent offers; a model may make up any.
+func (m *Metrics) Tool(name string) string {
 	if (*m.tools.Load())[name] {
 		return name
 	}
