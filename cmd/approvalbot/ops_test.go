@@ -268,6 +268,7 @@ func checkLog(w *world, raw string) {
 		}
 	}
 	said := map[string]int{}
+	seen := map[any]bool{} // events, by seq
 	lines := bufio.NewScanner(strings.NewReader(raw))
 	for lines.Scan() {
 		line := lines.Text()
@@ -276,6 +277,10 @@ func checkLog(w *world, raw string) {
 			t.Fatalf("%v: %s", err, line)
 		}
 		said[fmt.Sprint(l["msg"])]++
+		if seq := l["seq"]; seq != nil && seen[seq] {
+			t.Errorf("the event %v is logged twice", seq)
+		}
+		seen[l["seq"]] = true
 		if strings.Contains(line, plainSecret) || strings.Contains(line, knownSecret) {
 			t.Errorf("a secret stands in the log: %s", line)
 		}
@@ -297,6 +302,30 @@ func checkLog(w *world, raw string) {
 		if said[want] == 0 {
 			t.Errorf("%q was not logged, so it was not checked; said were %v", want, said)
 		}
+	}
+}
+
+// What was recorded while everything ended is counted and logged, too, although nothing waits for the follower then.
+func TestReadToTheEnd(t *testing.T) {
+	var buf bytes.Buffer
+	a := &app{metrics: metrics.New("test"), log: newLogger(slog.LevelDebug, redact.New(), &buf, true)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var err error
+	if a.journal, err = ledger.Open(ctx, t.TempDir(), ledger.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	for i := range 5 {
+		e := ledger.Event{Run: fmt.Sprint("run", i), Actor: ledger.System, Body: &ledger.RunFinished{Status: ledger.RunSucceeded}}
+		if _, err := a.journal.Append(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.head = 2
+	cancel() // before the follower could read anything
+	a.read(ctx)()
+	if n := strings.Count(buf.String(), "run finished"); n != 3 {
+		t.Errorf("%d lines, want those of the 3 events after the head:\n%s", n, buf.String())
 	}
 }
 
