@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,15 +50,33 @@ type world struct {
 
 // A journalist keeps the log, and can act on a line in the moment in which it is written.
 type journalist struct {
-	bytes.Buffer
+	mu     sync.Mutex
+	text   bytes.Buffer
 	onLine func(line []byte)
 }
 
 func (j *journalist) Write(line []byte) (int, error) {
-	if j.onLine != nil {
-		j.onLine(line)
+	j.mu.Lock()
+	n, err := j.text.Write(line)
+	onLine := j.onLine
+	j.mu.Unlock()
+	if onLine != nil {
+		onLine(line)
 	}
-	return j.Buffer.Write(line)
+	return n, err
+}
+
+// on sets what happens when a line is written; nil: nothing.
+func (j *journalist) on(line func([]byte)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.onLine = line
+}
+
+func (j *journalist) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // inWorld runs a scenario in a world with a running bot, and checks at the end what holds in every world.
