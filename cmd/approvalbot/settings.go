@@ -43,7 +43,7 @@ type Settings struct {
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
 
-	APIAddr  string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where /healthz and /readyz listen"`
+	APIAddr  string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where /healthz, /readyz and /metrics listen"`
 	APIToken string `envconfig:"APPROVALBOT_API_TOKEN" desc:"the bearer token of the HTTP API; required unless its address is loopback"`
 
 	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
