@@ -64,6 +64,8 @@ const (
 	ActorToken  ActorKind = "token"  // a program with a token of the HTTP API
 	ActorModel  ActorKind = "model"  // the language model
 	ActorSystem ActorKind = "system" // approvalbot itself: timeouts, policy, recovery
+
+	ActorOperator ActorKind = "operator" // whoever gave a command on the machine, by the operating system's name
 )
 
 // An Actor is who caused an event.
@@ -191,10 +193,14 @@ const (
 	RunSucceeded RunStatus = "succeeded"
 	RunFailed    RunStatus = "failed"
 	RunCancelled RunStatus = "cancelled"
+
+	RunErased RunStatus = "erased" // it has ended; how, was erased with its bodies. No run_finished says this
 )
 
 // Ended tells whether the status is a run's last.
-func (s RunStatus) Ended() bool { return s == RunSucceeded || s == RunFailed || s == RunCancelled }
+func (s RunStatus) Ended() bool {
+	return s == RunSucceeded || s == RunFailed || s == RunCancelled || s == RunErased
+}
 
 // RunFinished: the run is over. Every call of it has its terminal state before this is written.
 type RunFinished struct {
@@ -385,6 +391,17 @@ type MessageSettled struct {
 	RunDone   bool   `json:"runDone,omitempty"` // the last of its run's messages
 }
 
+// Pruned: the bodies of what is older than Before were erased, in one transaction with this event. It is never erased
+// itself, and the last one accounts for every body that is missing.
+type Pruned struct {
+	Before time.Time `json:"before"`           // runs that ended before this
+	Reason string    `json:"reason,omitempty"` // the operator's words
+	Runs   int64     `json:"runs"`             // that lost their bodies
+	Bodies int64     `json:"bodies"`           // erased with this event
+	Total  int64     `json:"total"`            // erased in the whole journal, up to and with this event
+	Rows   Hash      `json:"rows"`             // SHA-256 over the Seqs of all of these, in order, 8 bytes each, big-endian
+}
+
 // Erased stands for a body that was erased; the chain still holds.
 type Erased struct {
 	kind string
@@ -404,6 +421,7 @@ func (*ToolStarted) Kind() string       { return "tool_started" }
 func (*ToolFinished) Kind() string      { return "tool_finished" }
 func (*MessagePosted) Kind() string     { return "message_posted" }
 func (*MessageSettled) Kind() string    { return "message_settled" }
+func (*Pruned) Kind() string            { return "pruned" }
 func (b *Erased) Kind() string          { return b.kind }
 
 func (b *MessageReceived) Claims(Event) []Claim {
@@ -450,6 +468,7 @@ func (b *MessageSettled) Claims(e Event) []Claim {
 	}
 	return c
 }
+func (b *Pruned) Claims(Event) []Claim { return nil }
 func (b *Erased) Claims(Event) []Claim { return nil }
 
 // An Awaiter is a body that leaves something open until another event makes a claim. The journal keeps a short list of
