@@ -389,6 +389,10 @@ type MessageSettled struct {
 	Rendering string `json:"rendering,omitempty"`
 	Gone      string `json:"gone,omitempty"`    // Slack's error code, where it can't be shown there any more
 	RunDone   bool   `json:"runDone,omitempty"` // the last of its run's messages
+
+	// Renderer is the version of the code that made the rendering, where anyone can compute it again from the journal
+	// alone. It is 0 where other things went into it, such as the secrets of the time that had to be hidden.
+	Renderer int `json:"renderer,omitempty"`
 }
 
 // Pruned: the bodies of what is older than Before were erased, in one transaction with this event. It is never erased
