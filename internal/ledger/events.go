@@ -47,6 +47,7 @@ func claim(scope string, parts ...string) Claim {
 func ClaimRun(run string) Claim                { return claim("run", run) }
 func ClaimRunEnd(run string) Claim             { return claim("run_end", run) }
 func ClaimTaken(message int64) Claim           { return claim("message_taken", strconv.FormatInt(message, 10)) }
+func ClaimDecision(run, call string) Claim     { return claim("decision", run, call) }
 func ClaimAsk(run, call string) Claim          { return claim("ask", run, call) }
 func ClaimApproval(approval string) Claim      { return claim("approval", approval) }
 func ClaimResolution(approval string) Claim    { return claim("resolution", approval) }
@@ -443,7 +444,7 @@ func (b *RunStarted) Claims(e Event) []Claim {
 func (b *RunStopRequested) Claims(Event) []Claim    { return nil }
 func (b *RunFinished) Claims(e Event) []Claim       { return []Claim{ClaimRunEnd(e.Run)} }
 func (b *ModelCompleted) Claims(Event) []Claim      { return nil }
-func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{claim("decision", e.Run, e.Call)} }
+func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{ClaimDecision(e.Run, e.Call)} }
 func (b *ApprovalRequested) Claims(e Event) []Claim {
 	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}
 }
