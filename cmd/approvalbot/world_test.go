@@ -184,6 +184,18 @@ func (w *world) ask(user, text string) string {
 	return ts
 }
 
+// say mentions the bot in a thread.
+func (w *world) say(user, thread, text string) {
+	w.t.Helper()
+	_, err := w.slack.SendMessage(devslack.MessageRequest{
+		User: w.user(user), Channel: w.general(), ThreadTS: thread, Text: fmt.Sprintf("<@%s> %s", w.ws.App.BotUserID, text),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(5 * time.Second)
+}
+
 // A shown is a message of ours as a person sees it.
 type shown struct {
 	ts, user, to string
@@ -365,7 +377,7 @@ func (w *world) check() {
 		w.t.Errorf("nothing was erased and no secret was in it: %s", said.String())
 	}
 	for _, run := range w.runs() {
-		if run.Finished == nil {
+		if !run.Status().Ended() {
 			w.t.Errorf("run %s has no end", run.ID)
 		}
 		for _, c := range run.Calls {

@@ -22,7 +22,7 @@ func (b builder) lanes() (lanes []lane, span string) {
 			lanes = append(lanes, lane{Name: count(len(run.Calls)-i, "more call", "more calls")})
 			break
 		}
-		lanes = append(lanes, lane{Name: ellipsis(b.line(c.Name), 24), Title: b.line(c.ID), Tone: stateTone(c.State), Segments: b.stretch(c, total)})
+		lanes = append(lanes, lane{Name: b.short(c.Name, 24), Title: b.line(c.ID), Tone: stateTone(c.State), Segments: b.stretch(c, total)})
 	}
 	return lanes, took(total)
 }

@@ -125,6 +125,12 @@ func (c cleaner) line(s string) string {
 	return slackui.VisibleLine(s)
 }
 
+// short is the beginning of a text on one line. It is cut before it is made visible, so never inside an escape.
+func (c cleaner) short(s string, most int) string {
+	s, _ = c.r.Text(strings.TrimSpace(s))
+	return slackui.VisibleLine(ellipsis(s, most))
+}
+
 // who names an actor, with what it is compared by.
 func (c cleaner) who(a *ledger.Actor) string {
 	if a == nil {
@@ -146,22 +152,30 @@ func (c cleaner) who(a *ledger.Actor) string {
 }
 
 // arguments are a call's arguments for reading; what isn't JSON is shown as it is.
-func (c cleaner) arguments(s string) string {
-	shown := c.r.JSON([]byte(s))
+func (c cleaner) arguments(s string, most int) string {
 	var out bytes.Buffer
-	if err := json.Indent(&out, shown, "", "  "); err != nil {
-		return c.text(s)
+	if err := json.Indent(&out, c.r.JSON([]byte(s)), "", "  "); err != nil {
+		return c.beginning(s, most)
 	}
-	return slackui.Visible(out.String())
+	return c.beginning(out.String(), most)
 }
 
-// cut shortens text between characters, and says so.
-func cut(s string, most int) string {
+// beginning is at most so many characters of a text, and says how many more there are.
+func (c cleaner) beginning(s string, most int) string {
+	s, _ = c.r.Text(s)
 	n := utf8.RuneCountInString(s)
 	if n <= most {
+		return slackui.Visible(s)
+	}
+	return slackui.Visible(string([]rune(s)[:most])) + fmt.Sprintf("… (%d more characters)", n-most)
+}
+
+// ellipsis cuts text between characters, and marks the cut.
+func ellipsis(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
-	return string([]rune(s)[:most]) + fmt.Sprintf("… (%d more characters)", n-most)
+	return string([]rune(s)[:most-1]) + "…"
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }

@@ -44,7 +44,7 @@ type page struct {
 	Lanes                             []lane
 	Span                              string // how long the lanes are
 	Items                             []item
-	Answer, AnswerTitle               string
+	Answer                            string
 	Messages                          []posted
 	Transcript                        []spoken
 	Record                            []pair
@@ -106,7 +106,7 @@ func (b builder) page() page {
 	sum := sha256.Sum256([]byte(reportCSS))
 	p := page{
 		Style: template.CSS(reportCSS), Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-		Run: b.line(run.ID), Title: ellipsis(b.line(strings.TrimSpace(b.r.request())), 80), Request: b.long(b.r.request()),
+		Run: b.line(run.ID), Title: b.short(b.r.request(), 80), Request: b.long(b.r.request()),
 		Status: strings.ReplaceAll(string(run.Status()), "_", " "), Tone: statusTone(run.Status()), Erased: b.r.erased(b.cleaner),
 		Facts: b.facts(), Items: b.items(), Messages: b.messages(), Transcript: b.transcript(b.r.Transcript.Request()), Record: b.record(),
 	}
@@ -115,8 +115,7 @@ func (b builder) page() page {
 	}
 	p.Lanes, p.Span = b.lanes()
 	if f := run.Finished; f != nil {
-		p.AnswerTitle = map[ledger.RunStatus]string{ledger.RunSucceeded: "Answer", ledger.RunFailed: "Failed", ledger.RunCancelled: "Cancelled"}[f.Status]
-		p.Answer = b.long(strings.TrimSpace(f.Answer + "\n" + b.why(f)))
+		p.Answer = b.long(strings.TrimSpace(f.Answer))
 	}
 	if run.Started != nil {
 		p.System = b.long(run.Started.System)
@@ -131,7 +130,7 @@ func (b builder) why(f *ledger.RunFinished) string {
 	return f.Code + ": " + f.Reason
 }
 
-func (b builder) long(s string) string { return cut(b.text(s), textMost) }
+func (b builder) long(s string) string { return b.beginning(s, textMost) }
 
 func statusTone(s ledger.RunStatus) string {
 	switch s {
@@ -313,17 +312,17 @@ func (b builder) round(round ledger.Round) item {
 func (b builder) call(c *ledger.Call) called {
 	v := called{
 		ID: b.line(c.ID), Tool: b.line(c.Name), State: string(c.State), Tone: stateTone(c.State), Provider: b.line(c.ProviderID),
-		Arguments: cut(b.arguments(c.Arguments), textMost), Seen: b.r.Transcript.Seen(b.r.Run.ID, c.ID), Ended: c.Finished != nil,
+		Arguments: b.arguments(c.Arguments, textMost), Seen: b.r.Transcript.Seen(b.r.Run.ID, c.ID), Ended: c.Finished != nil,
 		Steps: b.steps(c),
 	}
 	if a := c.Approval; a != nil {
-		v.Arguments, v.Digest = cut(b.arguments(a.Arguments), textMost), b.line(a.Digest)
-		v.What = ellipsis(b.line(a.Preview.Summary), 200)
+		v.Arguments, v.Digest = b.arguments(a.Arguments, textMost), b.line(a.Digest)
+		v.What = b.short(a.Preview.Summary, 200)
 		if v.PreviewKind = a.Preview.Kind; v.PreviewKind != "json" {
 			v.Preview = b.long(a.Preview.Body)
 		}
 	} else {
-		v.What = ellipsis(b.line(c.Arguments), 200)
+		v.What = b.short(c.Arguments, 200)
 	}
 	if f := c.Finished; f != nil {
 		v.End = []pair{{"State", string(f.State)}}
@@ -371,6 +370,9 @@ func (b builder) asked(a *ledger.Approval) []step {
 		steps = append(steps, step{Name: "shown", Text: strings.TrimSpace(b.line(s.Surface+" "+s.Channel+" "+s.TS)) + ", until " + clock(s.Until)})
 	}
 	for _, v := range a.Votes {
+		if a.Quorum <= 1 && a.Resolved != nil {
+			break // the one vote is the resolution
+		}
 		steps = append(steps, step{At: clock(v.At), Name: "vote", Text: fmt.Sprintf("%s by %s", v.Type, b.who(&v.By)) + b.because(v.Reason), Took: "after " + took(v.At.Sub(a.At))})
 	}
 	if r := a.Resolved; r != nil {

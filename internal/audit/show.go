@@ -55,7 +55,7 @@ func (p *printer) paint(color, s string) string {
 func (p *printer) field(indent int, name, color, text string) {
 	const column = 12
 	head := strings.Repeat(" ", indent) + p.paint(faint, pad(name, column))
-	for i, line := range p.wrap(text, indent+column) {
+	for i, line := range p.wrap(strings.TrimRight(text, "\n"), indent+column) {
 		if i > 0 {
 			head = strings.Repeat(" ", indent+column)
 		}
@@ -127,19 +127,12 @@ func (p *printer) listed(run *ledger.Run, request string) {
 	if p.style.Width > 0 {
 		room = max(p.style.Width-fixed, 10)
 	}
-	line := listLine(p.line(run.ID), run.StartedAt.UTC().Format("2006-01-02 15:04:05Z"), ellipsis(p.line(run.StartedBy.DisplayName()), 16),
-		"\x00", fmt.Sprint(len(run.Calls)), duration, ellipsis(p.line(request), room))
+	line := listLine(p.line(run.ID), run.StartedAt.UTC().Format("2006-01-02 15:04:05Z"), p.short(run.StartedBy.DisplayName(), 16),
+		"\x00", fmt.Sprint(len(run.Calls)), duration, p.short(request, room))
 	status := string(run.Status())
 	// The colour goes in last: its characters take no room.
 	line = strings.Replace(line, pad("\x00", 22), p.paint(statusColor(run.Status()), status)+strings.Repeat(" ", max(22-len(status), 1)), 1)
 	p.write(strings.TrimRight(line, " ") + "\n")
-}
-
-func ellipsis(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
 }
 
 func statusColor(s ledger.RunStatus) string {
