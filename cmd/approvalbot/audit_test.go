@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"approvalbot/internal/agent"
+	"approvalbot/internal/approvals"
 	"approvalbot/internal/audit"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
@@ -120,7 +121,15 @@ func TestPrunedAndStartedAgain(t *testing.T) {
 			t.Errorf("audit show of an erased run:\n%s", said)
 		}
 		w.start()
-		// Its decision over another surface: it isn't known any more, and nothing happens.
+		// What comes for it now finds nothing that could be decided, stopped or started.
+		by := ledger.Actor{Kind: ledger.ActorUser, Team: w.ws.Team.ID, ID: w.user("alice"), Name: "alice"}
+		if err := w.app.agent.Stop(context.Background(), old.ID, by); !errors.Is(err, agent.ErrNotRunning) {
+			t.Errorf("stop: %v", err)
+		}
+		_, err = w.app.approvals.Resolve(context.Background(), approvals.Key{Run: old.ID, Call: old.Calls[0].ID}, approvals.Decision{Type: ledger.Approved, By: by})
+		if !errors.Is(err, approvals.ErrNotFound) {
+			t.Errorf("approve: %v", err)
+		}
 		_, err = w.app.journal.Append(context.Background(), ledger.Event{Session: old.Session, Run: old.ID, Call: old.Calls[0].ID, Actor: ledger.System,
 			Body: &ledger.ToolStarted{Tool: "shell"}})
 		if _, ok := errors.AsType[*ledger.ConflictError](err); !ok {

@@ -48,7 +48,7 @@ func (a *Agent) closeRun(ctx context.Context, id, why string) error {
 	if err != nil {
 		return err
 	}
-	if !ok || state.Finished != nil {
+	if !ok || state.Status().Ended() {
 		return nil
 	}
 	for _, c := range state.Calls {

@@ -67,3 +67,33 @@ func readingOf(t testing.TB, words string) *Reading {
 	}
 	return r
 }
+
+// requestOf is the hash of what the model is sent in a session of which these are the events.
+func requestOf(t testing.TB, events []ledger.Event, session string) string {
+	t.Helper()
+	var tr agent.Transcript
+	for _, e := range events {
+		if e.Session != session {
+			continue
+		}
+		if s, ok := e.Body.(*ledger.RunStarted); ok && e.Seq == 0 {
+			e.Seq = s.Message + 1
+		} else if e.Seq == 0 {
+			e.Seq = messageSeq(events, session)
+		}
+		if err := tr.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return hashOf(&tr)
+}
+
+// messageSeq is where the journal will have the message that the session's run works off.
+func messageSeq(events []ledger.Event, session string) int64 {
+	for _, e := range events {
+		if s, ok := e.Body.(*ledger.RunStarted); ok && e.Session == session {
+			return s.Message
+		}
+	}
+	return 0
+}
