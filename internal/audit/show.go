@@ -161,6 +161,9 @@ func stateColor(s ledger.CallState) string {
 func Show(w io.Writer, r *Reading, red *redact.Redactor, s Style) error {
 	p := &printer{cleaner: cleaner{red}, style: s, w: w}
 	p.head(r)
+	if r.Run.Erased > 0 {
+		return p.err
+	}
 	p.transcript(r.Transcript.Request())
 	p.calls(r)
 	return p.err

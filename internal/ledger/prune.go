@@ -98,7 +98,8 @@ const (
 
 // prune finds, erases and records in one transaction. What isn't committed is undone when the connection is dropped.
 func (w *writer) prune(ctx context.Context, o PruneOptions) (Pruning, error) {
-	// Without the first, what is erased would stay in the file's free pages; the tables of this connection hold no text.
+	// The first overwrites what is erased at once, should the rewriting at the end fail. The second keeps this connection's
+	// own tables out of files.
 	for _, s := range []string{`PRAGMA secure_delete = on`, `PRAGMA temp_store = memory`} {
 		if _, err := w.conn.conn.ExecContext(ctx, s); err != nil {
 			return Pruning{}, err
