@@ -230,7 +230,7 @@ func BenchmarkClick(b *testing.B) {
 	const cards = 9
 	s := newStage(b)
 	bare := ledgertest.NewBare(b)
-	grow(b, s.app.journal)
+	ledgertest.Grow(b, s.app.journal)
 	channels := []string{s.ws.Channels[0].ID, s.ws.Channels[1].ID}
 	var commits, start, cleared, terminal ledgertest.Times
 	for b.Loop() {
@@ -248,17 +248,4 @@ func BenchmarkClick(b *testing.B) {
 	b.ReportMetric(cleared.Milliseconds(), "cleared-ms")
 	b.ReportMetric(terminal.Milliseconds(), "terminal-ms")
 	b.ReportMetric(terminal.Over(commits), "terminal/bare")
-}
-
-// grow lets the journal's log grow to where it is overwritten, as in a process that has run for a while.
-func grow(b *testing.B, j *ledger.Ledger) {
-	b.Helper()
-	text := strings.Repeat("x", 50_000)
-	for i := range 120 {
-		e := ledger.Event{Session: "s", Run: "other", Call: fmt.Sprint(i), Actor: ledger.System,
-			Body: &ledger.ToolFinished{State: ledger.OutputAvailable, Output: text}}
-		if _, err := j.Append(context.Background(), e); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

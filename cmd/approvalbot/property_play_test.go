@@ -335,14 +335,23 @@ func (r *trial) harm(s step) {
 	case "crash":
 		r.kill()
 	case "crashAt":
-		r.killAt(1 + s.n + s.who)
+		r.killAt(1 + s.n)
 	case "sigterm":
 		r.buried()
 		r.repair()
 		r.over()
-	case "unwritable", "unwritableAt":
+	case "unwritable":
 		if r.mend == nil {
-			r.fail(map[bool]int64{true: r.head() + int64(s.n), false: 0}[s.what == "unwritableAt"])
+			r.fail(0)
+		}
+	case "unwritableAt":
+		if r.mend == nil {
+			r.fail(r.head() + int64(s.n))
+		}
+	case "unwritableEvents": // there is room for a probe still
+		if r.mend == nil {
+			r.strained = true
+			r.mend = ledgertest.FailEvents(r.t, r.settings.journalDir(), r.head()+int64(s.n))
 		}
 	case "writable":
 		if r.killed == nil {
@@ -407,7 +416,7 @@ func (r *trial) clickOn(s step) {
 		action.ActionID = map[bool]string{true: "approve", false: "deny"}[s.flag]
 		action.Value = cards[(s.n+s.who)%len(cards)].id
 	case card.buttons["deny"] == "":
-		action.Value = card.id // the person's Slack still shows the buttons
+		action.Value, action.BlockID = card.id, card.id+".0" // the person's Slack still shows the buttons
 	}
 	r.go_(action)
 }

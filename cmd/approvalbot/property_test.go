@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +27,7 @@ import (
 const propertyChecks = 24
 
 func TestProperty(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set(fmt.Sprint(propertyChecks)); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = f.Value.Set(f.DefValue) }()
-	}
+	usualChecks(t)
 	reached := tally{}
 	defer func() { t.Logf("what the plans reached:\n%s", reached) }()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -40,6 +36,22 @@ func TestProperty(t *testing.T) {
 			rt.Fatalf("%s\n%s", p, failures)
 		}
 	})
+}
+
+// usualChecks sets how many plans are played, unless the command line does.
+func usualChecks(t *testing.T) {
+	const name = "rapid.checks"
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	if set {
+		return
+	}
+	checks := flag.Lookup(name).Value
+	before := checks.String()
+	if err := checks.Set(strconv.Itoa(propertyChecks)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = checks.Set(before) })
 }
 
 // A tally counts what happened in all trials: plans that never get anywhere would prove nothing.
@@ -135,7 +147,7 @@ func drawPlan(t *rapid.T) plan {
 		drain:     rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "drain"),
 		answer:    rapid.SampledFrom([]string{"approve", "approve", "deny", ""}).Draw(t, "answer"),
 		tasks:     rapid.SliceOfN(rapid.Custom(drawTask), 1, 3).Draw(t, "tasks"),
-		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 3, 22).Draw(t, "steps"),
+		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 6, 30).Draw(t, "steps"),
 	}
 }
 
@@ -165,9 +177,9 @@ var allSteps = strings.Fields(`
 	approve approve approve approve approve approve approve approve approve approve approve approve
 	deny deny deny midway midway
 	forged stop pass pass
-	crash crashAt crashAt crashAt sigterm start start
+	crash crashAt crashAt crashAt crashAt crashAt crashAt sigterm start start start
 	fault fault fault fault fault clear
-	unwritable unwritableAt writable`)
+	unwritable unwritableAt unwritableEvents writable`)
 
 // The people who may click, those who may come first.
 var clickers = []string{"bob", "carol", "alice", "bob", "carol", "bob", "carol", "bob", "carol", "gus", "erin", "deploybot"}

@@ -21,7 +21,7 @@ func BenchmarkAppend(b *testing.B) {
 	j := openFor(b)
 	bare := ledgertest.NewBare(b)
 	a := &appender{TB: b, j: j}
-	a.write(64, 100) // as in a process that has run for a while; see NewBare
+	ledgertest.Grow(b, j)
 	var bares, one, many, gain ledgertest.Times
 	for b.Loop() {
 		commit := each(50, func() {

@@ -178,17 +178,11 @@ func (l *Ledger) send(ctx context.Context, r *request) error {
 func (l *Ledger) Health() error { return l.health.get() }
 
 // WaitWritable returns when the journal can be written: at once if it is healthy, else after a write that worked. It
-// fails when the context or the journal ends.
+// fails when the context or the journal ends. A probe needs less room than an event, so it can work where an append
+// fails again: the more attempts have failed since an event was written, the longer it waits before it tries.
 func (l *Ledger) WaitWritable(ctx context.Context) error {
-	for wait := 50 * time.Millisecond; l.Health() != nil; wait = min(2*wait, 2*time.Second) {
-		err := l.Probe(ctx)
-		switch {
-		case err == nil:
-			return ctx.Err()
-		case !errors.Is(err, ErrNotRecorded):
-			return err // nothing was tried: ctx or the ledger ended
-		}
-		t := time.NewTimer(wait)
+	for l.Health() != nil {
+		t := time.NewTimer(l.health.patience())
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -198,8 +192,16 @@ func (l *Ledger) WaitWritable(ctx context.Context) error {
 			t.Stop()
 			return ErrClosed
 		}
+		if err := l.Probe(ctx); err != nil && !errors.Is(err, ErrNotRecorded) {
+			return err // nothing was tried: ctx or the ledger ended
+		}
 	}
-	return ctx.Err()
+	select {
+	case <-l.closing:
+		return ErrClosed
+	default:
+		return ctx.Err()
+	}
 }
 
 // Probe tries a write that leaves no event behind, and returns why it failed. Health follows from it.
@@ -213,8 +215,9 @@ func (l *Ledger) Probe(ctx context.Context) error {
 
 // health is what the writer last found.
 type health struct {
-	mu  sync.Mutex
-	err error
+	mu       sync.Mutex
+	err      error
+	failures int // attempts that failed since an event was written
 }
 
 func (h *health) get() error {
@@ -223,10 +226,24 @@ func (h *health) get() error {
 	return h.err
 }
 
-// set returns what it was before.
-func (h *health) set(err error) (was error) {
+// set takes in how an attempt ended; wrote tells whether it was to write events. It returns what the health was before.
+func (h *health) set(err error, wrote bool) (was error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was, h.err = h.err, err
+	switch {
+	case err != nil:
+		h.failures++
+	case wrote:
+		h.failures = 0
+	}
 	return was
+}
+
+// patience is how long to wait before the next attempt: 50 ms after one failure, twice as long after each further one,
+// two seconds at most.
+func (h *health) patience() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(25*time.Millisecond<<min(h.failures, 10), 2*time.Second)
 }

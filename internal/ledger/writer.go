@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -149,7 +150,7 @@ func (w *writer) commit(batch []*request) {
 	if err != nil {
 		err = w.settle(ctx, batch, err)
 	}
-	w.report(err)
+	w.report(err, slices.ContainsFunc(batch, func(r *request) bool { return !r.probe }))
 	if w.conn != nil && w.tail.seq > w.news.last().Seq {
 		w.news.publish(w.tail.head())
 	}
@@ -283,9 +284,9 @@ func failAll(batch []*request, cause error) error {
 	return cause
 }
 
-// report keeps what was found for Health, and logs when it changes.
-func (w *writer) report(err error) {
-	was := w.health.set(notRecorded(err))
+// report keeps what was found for Health, and logs when it changes. wrote tells whether events were to be written.
+func (w *writer) report(err error, wrote bool) {
+	was := w.health.set(notRecorded(err), wrote)
 	switch {
 	case err != nil && was == nil:
 		w.log.Error("the journal can't be written; nothing is shown and nothing runs", "error", err)

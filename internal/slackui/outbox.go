@@ -255,6 +255,14 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 		}
 		reserve = updateReserve
 	}
+	if o.book.passing(t) {
+		if t.passing.IsZero() {
+			t.passing = now.Add(passingFor)
+		}
+		if t.passing.After(now) {
+			return t.passing
+		}
+	}
 	// Before anything is rendered: thousands of cards may wait for their turn.
 	if at := o.updates.at(now, reserve); at.After(now) {
 		return at

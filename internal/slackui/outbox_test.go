@@ -356,6 +356,37 @@ func TestSixtyAsksKeepToTheLimit(t *testing.T) {
 	}, func(w *world) { w.settings.Timeout, w.settings.ShowWithin = time.Hour, 5*time.Minute })
 }
 
+// A call that ends at once costs one update of its card. One that takes longer doesn't leave the buttons there.
+func TestAQuickCallTakesOneUpdate(t *testing.T) {
+	for takes, updates := range map[time.Duration]int{0: 1, passingFor - 1: 1, 10 * time.Second: 2} {
+		t.Run(takes.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.agent.working = takes
+				c := w.card(w.say("alice", "@bot `ls`"), 0)
+				clicked := time.Now()
+				w.click("bob", c, actionApprove)
+				w.settled()
+				var first time.Time
+				n := 0
+				for _, call := range w.slack.Calls(0) {
+					if call.Name != "chat.update" || !strings.Contains(string(call.Request), c.TS) {
+						continue
+					}
+					if n++; n == 1 {
+						first = call.Time
+					}
+				}
+				if n != updates {
+					t.Errorf("%d updates of the card, want %d", n, updates)
+				}
+				if late := first.Sub(clicked); late > passingFor+time.Second {
+					t.Errorf("the buttons stayed for %v", late)
+				}
+			})
+		})
+	}
+}
+
 // Scenario 41: what belongs to a thread stays in it.
 func TestThreadsDontMix(t *testing.T) {
 	inWorld(t, func(w *world) {

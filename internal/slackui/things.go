@@ -45,6 +45,7 @@ type thing struct {
 	tries     int       // failed calls since the last that succeeded
 	notBefore time.Time // when it may be tried again
 	updated   time.Time // of a progress: when it was last sent
+	passing   time.Time // of a card: until when it is left as it is, because its call will hardly take longer
 	shaky     time.Time // an update that may still arrive out of order was sent until then
 }
 
@@ -234,6 +235,19 @@ func (b *book) open(t *thing) bool {
 		return false
 	}
 	return run.Approval(t.ID).Open()
+}
+
+// passing tells whether a card is about to change by itself: its call is approved and has not ended.
+func (b *book) passing(t *thing) bool {
+	run := b.runs[t.run]
+	if t.Kind != kindCard || run == nil {
+		return false
+	}
+	switch endingOf(run.Call(t.call)) {
+	case endStarting, endRunning:
+		return true
+	}
+	return false
 }
 
 // ended tells whether a thing's run is over.

@@ -368,6 +368,7 @@ type scripted struct {
 	timeout time.Duration
 
 	slow     time.Duration // what a Stop takes
+	working  time.Duration // what a tool takes
 	argument string        // instead of what stands in backticks: a message can't be as long as an argument
 }
 
@@ -493,6 +494,7 @@ func (a *scripted) call(ctx context.Context, run, session string, place ledger.P
 		a.mu.Lock()
 		a.started = append(a.started, args.Command)
 		a.mu.Unlock()
+		time.Sleep(a.working)
 		a.put(run, session, c.ID, &ledger.ToolFinished{Tool: c.Name, State: ledger.OutputAvailable, Output: "ok", Elapsed: time.Millisecond})
 	}
 }

@@ -155,16 +155,22 @@ func (t *shell) Call(ctx context.Context, args json.RawMessage) (Output, error) 
 		return Output{}, err
 	}
 	if ctx.Err() != nil {
-		return Output{}, errorf(CodeAborted, "Stopped before the command started.")
+		return Output{}, errNotBegun
 	}
 	limited, cancel := context.WithTimeout(ctx, a.timeout())
 	defer cancel()
 	end, err := t.run(limited, a.Command)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // it was stopped while it was being started
+		return Output{}, errNotBegun
+	case err != nil:
 		return Output{}, errorf(CodeToolFailed, "The command could not be started: %s.", reason(err))
 	}
 	return end.result(ctx.Err() != nil, a.timeout())
 }
+
+// errNotBegun: the command was stopped in time.
+var errNotBegun = errorf(CodeAborted, "Stopped before the command started.")
 
 // ending is how a command ended.
 type ending struct {

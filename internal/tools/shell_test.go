@@ -353,3 +353,31 @@ func BenchmarkShell(b *testing.B) {
 		}
 	}
 }
+
+// A call that is stopped while its command is being started was stopped; it didn't fail.
+func TestShellStoppedWhileStarting(t *testing.T) {
+	p := newShellPlace(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := p.call(&endsOnSecondLook{Context: ctx}, "shell", members{"command": "touch started"})
+	if e := wantCode(t, err, CodeAborted); !strings.Contains(e.Message, "before the command started") {
+		t.Errorf("got %q", e.Message)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "started")); err == nil {
+		t.Error("it ran")
+	}
+}
+
+// endsOnSecondLook is a context that ended between somebody's first look at it and the next.
+type endsOnSecondLook struct {
+	context.Context
+	looked bool
+}
+
+func (c *endsOnSecondLook) Err() error {
+	if !c.looked {
+		c.looked = true
+		return nil
+	}
+	return c.Context.Err()
+}

@@ -1,11 +1,15 @@
 package ledgertest
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"approvalbot/internal/ledger"
 )
 
 // Bare is SQLite and nothing else, on the disk of the test: the measure of what the journal costs. A disk has better and
@@ -26,8 +30,7 @@ func NewBare(t testing.TB) *Bare {
 	}
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
-	// As long as the write-ahead log grows, syncing it also syncs its length, which takes some disks twice as long. A
-	// process that has run for a while overwrites its log, so the log is grown here to where it starts anew.
+	// As with [Grow].
 	for _, s := range []string{
 		`CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB)`,
 		`INSERT INTO t (body) VALUES (zeroblob(5000000))`,
@@ -43,6 +46,26 @@ func NewBare(t testing.TB) *Bare {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// Grow lets a journal's write-ahead log grow to where it starts anew, by some megabytes of a model's words. As long as
+// the log grows, a sync has to write its length, too, which takes some disks twice as long; in a process that has run
+// for a while the log is overwritten.
+func Grow(t testing.TB, j Appender) {
+	t.Helper()
+	words := strings.Repeat("x", 50_000)
+	for range 120 {
+		e := ledger.Event{Session: "of ledgertest", Run: "of ledgertest", Actor: ledger.System,
+			Body: &ledger.ModelCompleted{Text: words}}
+		if _, err := j.Append(context.WithoutCancel(t.Context()), e); err != nil {
+			t.Fatalf("grow the journal: %v", err)
+		}
+	}
+}
+
+// An Appender is a journal, or what stands before one in a test.
+type Appender interface {
+	Append(ctx context.Context, events ...ledger.Event) ([]ledger.Event, error)
 }
 
 // Commit writes one small row and returns how long that took.

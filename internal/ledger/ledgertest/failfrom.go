@@ -16,14 +16,22 @@ import (
 // Unlike [Lock] it takes effect in the middle of what the writer does, so a test can let a process die at any append.
 func FailFrom(t testing.TB, dir string, seq int64) (mend func()) {
 	t.Helper()
-	patiently(t, dir, fmt.Sprintf(`
-		CREATE TRIGGER full_events BEFORE INSERT ON events WHEN NEW.seq >= %d
-			BEGIN SELECT RAISE(ABORT, 'the disk is full, says the test'); END;
-		CREATE TRIGGER full_scratch BEFORE UPDATE ON scratch WHEN (SELECT coalesce(max(seq), 0) + 1 FROM events) >= %d
-			BEGIN SELECT RAISE(ABORT, 'the disk is full, says the test'); END;`, seq, seq))
+	mendEvents := FailEvents(t, dir, seq)
+	patiently(t, dir, fmt.Sprintf(`CREATE TRIGGER full_scratch BEFORE UPDATE ON scratch
+		WHEN (SELECT coalesce(max(seq), 0) + 1 FROM events) >= %d
+		BEGIN SELECT RAISE(ABORT, 'the disk is full, says the test'); END`, seq))
 	return sync.OnceFunc(func() {
-		patiently(t, dir, `DROP TRIGGER full_events; DROP TRIGGER full_scratch;`)
+		patiently(t, dir, `DROP TRIGGER full_scratch`)
+		mendEvents()
 	})
+}
+
+// FailEvents is FailFrom on a disk that has room for a probe still, but not for an event.
+func FailEvents(t testing.TB, dir string, seq int64) (mend func()) {
+	t.Helper()
+	patiently(t, dir, fmt.Sprintf(`CREATE TRIGGER full_events BEFORE INSERT ON events WHEN NEW.seq >= %d
+		BEGIN SELECT RAISE(ABORT, 'the disk is full, says the test'); END`, seq))
+	return sync.OnceFunc(func() { patiently(t, dir, `DROP TRIGGER full_events`) })
 }
 
 // patiently executes statements in one transaction, as soon as nobody else writes.

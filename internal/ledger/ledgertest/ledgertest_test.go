@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -83,5 +84,42 @@ func TestPrefixIsTheJournalOfThatTime(t *testing.T) {
 			t.Errorf("after row %d: %d messages, unfinished %v, unsettled %v", n, len(messages), unfinished, unsettled)
 		}
 		l.Close()
+	}
+}
+
+// A journal that fails from a row on: everything before it is written, the rest after it was mended. Whoever tries again
+// and again, as often as a probe works, tries less and less often.
+func TestFailFrom(t *testing.T) {
+	for name, fail := range map[string]func(testing.TB, string, int64) func(){"all": FailFrom, "events": FailEvents} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				l := open(t, dir)
+				mend := fail(t, dir, 2)
+				stop := ledger.Event{Run: "r", Actor: ledger.System, Body: &ledger.RunStopRequested{Reason: "enough"}}
+				if _, err := l.Append(t.Context(), stop); err != nil {
+					t.Error("before the row that fails:", err)
+				}
+				tries := 0
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				for ; ctx.Err() == nil; tries++ {
+					if _, err := l.Append(t.Context(), stop); !errors.Is(err, ledger.ErrNotRecorded) {
+						t.Fatal("the row that fails:", err)
+					}
+					_ = l.WaitWritable(ctx)
+				}
+				if tries > 60 {
+					t.Errorf("an append was tried %d times in a minute", tries)
+				}
+				mend()
+				if err := l.WaitWritable(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got, err := l.Append(t.Context(), stop); err != nil || got[0].Seq != 2 {
+					t.Error("after it was mended:", got, err)
+				}
+			})
+		})
 	}
 }
