@@ -135,7 +135,7 @@ func TestPrunedAndStartedAgain(t *testing.T) {
 		if _, ok := errors.AsType[*ledger.ConflictError](err); !ok {
 			t.Errorf("an erased call could start: %v", err)
 		}
-		w.say("alice", thread, proof)
+		w.mention("alice", thread, proof)
 		w.click("bob", w.cards(thread)[1], "approve")
 		if !w.exists("proof.txt") {
 			t.Error("the conversation doesn't go on")

@@ -184,8 +184,8 @@ func (w *world) ask(user, text string) string {
 	return ts
 }
 
-// say mentions the bot in a thread.
-func (w *world) say(user, thread, text string) {
+// mention asks the bot in a thread.
+func (w *world) mention(user, thread, text string) {
 	w.t.Helper()
 	_, err := w.slack.SendMessage(devslack.MessageRequest{
 		User: w.user(user), Channel: w.general(), ThreadTS: thread, Text: fmt.Sprintf("<@%s> %s", w.ws.App.BotUserID, text),

@@ -298,6 +298,9 @@ func (b builder) round(round ledger.Round) item {
 	default:
 		it.Title += ": the model answers"
 	}
+	if f := b.r.Run.Finished; f != nil && f.Answer == round.Text {
+		it.Text = "" // it stands below, as the answer
+	}
 	if u := round.Usage; u.InputTokens+u.OutputTokens > 0 {
 		it.Facts = append(it.Facts, pair{"tokens", fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)})
 	}
