@@ -249,7 +249,8 @@ type PermissionDecided struct {
 	Reason     string       `json:"reason"`
 	Rule       string       `json:"rule,omitempty"`
 	PolicyHash string       `json:"policyHash"`
-	Digest     string       `json:"digest"` // SHA-256, hex, of the canonical arguments: which call it was
+	Digest     string       `json:"digest"`            // SHA-256, hex, of the canonical arguments: which call it was
+	Summary    string       `json:"summary,omitempty"` // of the call, in the tool's words: action and target, one line
 }
 
 // A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.
