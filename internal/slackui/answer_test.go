@@ -283,16 +283,16 @@ func TestSpent(t *testing.T) {
 		calls []*ledger.Call
 		want  string
 	}{
-		{25, nil, "25 s"},
-		{25, []*ledger.Call{ask(1, 24)}, "2 s, waited 23 s for people"},
-		{25, []*ledger.Call{{}, ask(1, 10), ask(2, 5), ask(8, 12), ask(20, 24)}, "10 s, waited 15 s for people"},
-		{25, []*ledger.Call{ask(8, 12), ask(1, 10)}, "14 s, waited 11 s for people"},
-		{25, []*ledger.Call{ask(1, 0)}, "1 s, waited 24 s for people"},
-		{2.5, []*ledger.Call{ask(1, 1.4)}, "2.1 s"},
-		{120, []*ledger.Call{ask(0, 120)}, "under 0.1 s, waited 2 min 0 s for people"},
+		{25, nil, "after 25 s"},
+		{25, []*ledger.Call{ask(1, 24)}, "after 2 s, waited 23 s for people"},
+		{25, []*ledger.Call{{}, ask(1, 10), ask(2, 5), ask(8, 12), ask(20, 24)}, "after 10 s, waited 15 s for people"},
+		{25, []*ledger.Call{ask(8, 12), ask(1, 10)}, "after 14 s, waited 11 s for people"},
+		{25, []*ledger.Call{ask(1, 0)}, "after 1 s, waited 24 s for people"},
+		{2.5, []*ledger.Call{ask(1, 1.4)}, "after 2.1 s"},
+		{120, []*ledger.Call{ask(0, 120)}, "at once, waited 2 min 0 s for people"},
 	} {
 		run := &ledger.Run{StartedAt: start, EndedAt: at(c.end), Calls: c.calls}
-		if got := spent(run); got != c.want {
+		if got := spent(afterwards, run); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

@@ -284,7 +284,7 @@ func expiry(until time.Time, timeout time.Duration) string {
 	case until.IsZero():
 		return "No answer means no."
 	case timeout > 0 && timeout < briefly:
-		return "Expires " + dateTokenAs(until, dateFormatSeconds) + ", " + took(timeout) + " after it was shown. No answer means no."
+		return "Expires " + dateTokenAs(until, dateFormatSeconds) + ". No answer means no."
 	}
 	return "Expires " + dateToken(until) + ". No answer means no."
 }

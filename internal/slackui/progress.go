@@ -62,11 +62,11 @@ func (v *renderer) about(msg ledger.Event) string {
 func (v *renderer) progressTitle(run *ledger.Run) string {
 	switch run.Status() {
 	case ledger.RunSucceeded:
-		return "Done in " + spent(run)
+		return "Done in " + spent(took, run)
 	case ledger.RunFailed:
-		return "Failed after " + spent(run)
+		return "Failed " + spent(afterwards, run)
 	case ledger.RunCancelled:
-		return "Stopped after " + spent(run)
+		return "Stopped " + spent(afterwards, run)
 	}
 	if run.Stop != nil {
 		return "Stopping"
@@ -78,9 +78,9 @@ func (v *renderer) progressTitle(run *ledger.Run) string {
 }
 
 // spent is how long a run that is over took, people's time told apart from its own.
-func spent(run *ledger.Run) string {
+func spent(say func(time.Duration) string, run *ledger.Run) string {
 	waited := waiting(run)
-	s := took(run.EndedAt.Sub(run.StartedAt) - waited)
+	s := say(run.EndedAt.Sub(run.StartedAt) - waited)
 	if waited >= time.Second {
 		s += ", waited " + took(waited.Round(time.Second)) + " for people"
 	}
@@ -197,14 +197,15 @@ func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardB
 }
 
 // what is the call's target: the tool's own words for it. The arguments have to do
-// where the tool was never asked, since there is no such tool or they don't fit it.
+// where there are none and nothing else says what became of it.
 func (v *renderer) what(c *ledger.Call) string {
 	for _, summary := range []string{summaryOf(c.Approval), decided(c.Decision)} {
 		if strings.TrimSpace(summary) != "" {
 			return v.line(summary, maxTaskDetails)
 		}
 	}
-	if args := strings.TrimSpace(c.Arguments); c.Finished != nil && args != "" && args != "{}" {
+	ended := c.Finished != nil && c.Finished.Reason == ""
+	if args := strings.TrimSpace(c.Arguments); ended && args != "" && args != "{}" {
 		return v.line(args, maxTaskDetails)
 	}
 	return ""

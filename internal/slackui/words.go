@@ -109,7 +109,7 @@ func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 	case endDone:
 		p.say(". ").strong("Done in " + took(c.Finished.Elapsed) + ".")
 	case endFailed:
-		p.say(". ").strong("It failed after " + took(c.Finished.Elapsed))
+		p.say(". ").strong("It failed " + afterwards(c.Finished.Elapsed))
 		p.because(c.Finished.Reason).say(".")
 	case endNotPerformed:
 		p.say(", but ").strong("not performed")
@@ -302,6 +302,14 @@ func took(d time.Duration) string {
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// afterwards says when something ended: "after 2 s", or "at once".
+func afterwards(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return "at once"
+	}
+	return "after " + took(d)
 }
 
 // count is a number with its noun.

@@ -184,7 +184,7 @@ func TestDecision(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	for timeout, want := range map[time.Duration]string{
 		0:                "Expires <!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>. No answer means no.",
-		10 * time.Second: "Expires <!date^1772616600^{date_short_pretty} at {time_secs}|2026-03-04 09:30 UTC>, 10 s after it was shown. No answer means no.",
+		10 * time.Second: "Expires <!date^1772616600^{date_short_pretty} at {time_secs}|2026-03-04 09:30 UTC>. No answer means no.",
 		2 * time.Minute:  "Expires <!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>. No answer means no.",
 	} {
 		if got := expiry(start, timeout); got != want {
