@@ -273,7 +273,7 @@ type ApprovalRequested struct {
 	Reason     string        `json:"reason"` // why it asks
 	Place      Place         `json:"place,omitzero"`
 	Requesters []Person      `json:"requesters,omitempty"`
-	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…
+	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…: those that let anybody in at this place
 	Quorum     int           `json:"quorum"`
 	Surfaces   []string      `json:"surfaces"` // who has to show it: slack, http
 	ShowBy     time.Time     `json:"showBy"`

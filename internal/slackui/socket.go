@@ -233,6 +233,10 @@ func (s *socket) failed(e socketmode.Event) error {
 	_, limited := errors.AsType[*slack.RateLimitedError](f.ErrorObj)
 	tooLong := f.Backoff > outagePause && !limited // what Slack asks for is obeyed
 	s.client.gate.unopened(tooLong)
+	pause := f.Backoff
+	if tooLong {
+		pause = outagePause
+	}
 
 	s.mu.Lock()
 	known := s.trouble != nil && s.trouble.Error() == f.ErrorObj.Error() && time.Since(s.told) < troubleEvery
@@ -245,7 +249,7 @@ func (s *socket) failed(e socketmode.Event) error {
 	}
 	s.mu.Unlock()
 	if !known {
-		s.log.Warn("no connection to Slack", "error", unreachable(f.ErrorObj), "again in", min(f.Backoff, outagePause).String())
+		s.log.Warn("no connection to Slack", "error", unreachable(f.ErrorObj), "again in", pause.String())
 	}
 	return nil
 }
