@@ -448,8 +448,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// The same denial, read from everywhere.
-func TestOneDenialEverywhere(t *testing.T) {
+// The same denial, read from the stream, Slack, the journal and the audit.
+func TestOneDenialOverHTTP(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		p := w.program(localToken)
 		l := p.listen("POST", "/api/agent/stream", order(proof, "slack", fmt.Sprintf(`{"channel":%q}`, w.general())))

@@ -95,7 +95,7 @@ type Agent interface {
 	Stop(ctx context.Context, run string, by ledger.Actor) error
 }
 
-// Config is what a server is made of. Everything is required but Hosts, Channels, UserName and Redactor.
+// Config is what a server is made of. Everything is required but Hosts, Channels, UserName, Metrics and Redactor.
 type Config struct {
 	Tokens    []Token
 	Journal   Journal
@@ -110,6 +110,7 @@ type Config struct {
 
 	Hosts    []string // host names that requests may name besides loopback ones, without port
 	Ready    []Check
+	Metrics  http.Handler     // answers GET /metrics, for whoever has a token that may read; nil: there are none
 	Redactor *redact.Redactor // nil: one that knows patterns only
 	Logger   *slog.Logger
 }
@@ -236,6 +237,12 @@ func (s *Server) routes() http.Handler {
 		"/api/agent/sessions/{sessionId...}":        {http.MethodGet: s.with(s.getSession, ScopeRead)},
 	} {
 		mux.Handle(path, methods(routes))
+	}
+	if s.Metrics != nil {
+		mux.Handle("/metrics", methods{http.MethodGet: s.with(func(w http.ResponseWriter, r *http.Request, _ *Token) error {
+			s.Metrics.ServeHTTP(w, r)
+			return nil
+		}, ScopeRead)})
 	}
 	mux.HandleFunc("/", s.notFound)
 	return mux
