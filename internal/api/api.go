@@ -20,9 +20,9 @@
 // # Following
 //
 // One goroutine, the [hub]'s, follows the journal and hands each event to the followers of its run, without waiting for
-// any: whoever has no room is dropped, and can come again with the id of the last event that it saw. A follower first
-// reads the journal up to where the hub was when it joined; what the hub brings that is not behind that is passed over.
-// So nothing is missed and nothing comes twice. What a stream says of an event is one pure function ([views.tell]).
+// any: whoever has no room is dropped, and can come again with the id of the last event that it saw. A follower
+// reads the journal up to exactly where the hub was when it joined, and gets what is behind that from the hub. So nothing
+// is missed and nothing comes twice. What a stream says of an event is one pure function ([views.tell]).
 //
 // # An ask
 //
