@@ -3,6 +3,7 @@ package slackui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,11 @@ func (c *Client) CheckScopes() error {
 		return fmt.Errorf("the bot token lacks %s: add them on the app's page \"OAuth & Permissions\", then reinstall the app", strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// Granted is what the manifest asks for: the scopes of the bot token, and the events.
+func Granted() (botScopes, botEvents []string) {
+	return scopes(), slices.Sorted(maps.Keys(eventScopes))
 }
 
 // SendTest posts a card as people will see it, without buttons: there is nothing to decide.
