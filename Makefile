@@ -23,6 +23,7 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/approvalbot
 
 ## bench: the figures of the README, as a table (some minutes). The test runs in fake time and hands over its figures
 bench:

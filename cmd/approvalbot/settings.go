@@ -43,7 +43,7 @@ type Settings struct {
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
 
-	APIAddr  string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where /healthz and /readyz listen"`
+	APIAddr  string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where /healthz, /readyz and /metrics listen"`
 	APIToken string `envconfig:"APPROVALBOT_API_TOKEN" desc:"the bearer token of the HTTP API; required unless its address is loopback"`
 
 	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
@@ -78,16 +78,55 @@ func settingsHelp(only func(name string) bool) string {
 
 // serveSettings reads the settings of serve: .env of the current directory, then the environment, which wins.
 func serveSettings() (Settings, error) {
-	if _, err := os.Stat(".env"); err == nil {
-		if err := godotenv.Load(".env"); err != nil {
-			return Settings{}, fmt.Errorf(".env can't be read: %w; it has to be lines of NAME=value", err)
-		}
+	if err := loadEnv(".env"); err != nil {
+		return Settings{}, err
 	}
 	s, err := readSettings()
 	if err != nil {
 		return Settings{}, err
 	}
 	return s, s.requireServe()
+}
+
+// loadEnv takes the lines of a file into the environment, which wins. Errors name the line and never quote it: it may
+// hold a token.
+func loadEnv(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s can't be read: %w", file, err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%s can't be read: %w", file, err)
+	}
+	values, err := godotenv.UnmarshalBytes(text)
+	if err != nil {
+		return fmt.Errorf("%s can't be read%s: it has to be lines of NAME=value, quotes closed", file, badLine(text))
+	}
+	for name, value := range values {
+		if _, set := os.LookupEnv(name); !set {
+			if err := os.Setenv(name, value); err != nil {
+				return fmt.Errorf("%s: a name in it can't be used", file)
+			}
+		}
+	}
+	return nil
+}
+
+// badLine finds the first line up to which a file can't be read.
+func badLine(text []byte) string {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for i := range lines {
+		if _, err := godotenv.UnmarshalBytes(lines[i]); err != nil {
+			return fmt.Sprintf(" (line %d)", i+1)
+		}
+	}
+	return ""
 }
 
 // readSettings reads and checks what the environment says.
@@ -200,7 +239,11 @@ func (s *Settings) complete() (instructions string, err error) {
 // protected are the files of ours that tools may not touch, wherever the workspace is.
 func (s *Settings) protected() []string {
 	paths := []string{s.journalDir(), filepath.Join(s.DataDir, "devslack")}
-	for _, p := range []string{".env", s.Instructions, strings.TrimPrefix(s.Model, "script:")} {
+	script, _ := strings.CutPrefix(s.Model, "script:")
+	if script == s.Model {
+		script = "" // the model is no file
+	}
+	for _, p := range []string{".env", s.Instructions, script} {
 		if abs, err := filepath.Abs(p); p != "" && err == nil {
 			paths = append(paths, abs)
 		}

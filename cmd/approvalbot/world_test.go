@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,34 +40,62 @@ type world struct {
 	http     *http.Transport                                                      // the process's way to it
 	settings Settings
 	log      journalist
+	jsonLog  bool // as serve logs
 
 	app   *app
 	end   context.CancelFunc
 	ended chan error
+	api   *devslack.Pipe // where the process's HTTP API listens
 }
 
 // A journalist keeps the log, and can act on a line in the moment in which it is written.
 type journalist struct {
-	bytes.Buffer
+	mu     sync.Mutex
+	text   bytes.Buffer
 	onLine func(line []byte)
 }
 
 func (j *journalist) Write(line []byte) (int, error) {
-	if j.onLine != nil {
-		j.onLine(line)
+	j.mu.Lock()
+	n, err := j.text.Write(line)
+	onLine := j.onLine
+	j.mu.Unlock()
+	if onLine != nil {
+		onLine(line)
 	}
-	return j.Buffer.Write(line)
+	return n, err
+}
+
+// on sets what happens when a line is written; nil: nothing.
+func (j *journalist) on(line func([]byte)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.onLine = line
+}
+
+func (j *journalist) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // inWorld runs a scenario in a world with a running bot, and checks at the end what holds in every world.
 func inWorld(t *testing.T, change func(*Settings), body func(w *world)) {
 	t.Helper()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, dir)
+	inChangedWorld(t, func(w *world) {
 		if change != nil {
 			change(&w.settings)
 		}
+	}, body)
+}
+
+// inChangedWorld is inWorld for what more than the settings is changed for.
+func inChangedWorld(t *testing.T, change, body func(w *world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, dir)
+		change(w)
 		defer w.close()
 		w.start()
 		defer func() { w.stop() }() // also of a test that gave up; once more does nothing
@@ -102,14 +131,15 @@ func (w *world) start() {
 	r := redact.New(w.settings.secrets()...)
 	w.http = &http.Transport{DialContext: w.dial}
 	a, err := newApp(ctx, w.settings, wiring{
-		log: newLogger(slog.LevelDebug, r, &w.log, false), http: &http.Client{Transport: w.http}, redactor: r,
+		log: newLogger(slog.LevelDebug, r, &w.log, w.jsonLog), http: &http.Client{Transport: w.http}, redactor: r,
 		dialer: &websocket.Dialer{NetDialContext: w.dial},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.app, w.end, w.ended = a, cancel, make(chan error, 1)
-	go func() { w.ended <- a.run(ctx, devslack.NewPipe()) }()
+	w.app, w.end, w.ended, w.api = a, cancel, make(chan error, 1), devslack.NewPipe()
+	ln := w.api
+	go func() { w.ended <- a.run(ctx, ln) }()
 	select {
 	case <-a.slack.Connected():
 	case err := <-w.ended:

@@ -212,7 +212,7 @@ func (a *Agent) Stop(ctx context.Context, id string, by ledger.Actor) error {
 	if !ok || state.Finished != nil {
 		return ErrNotRunning
 	}
-	if err := a.Approvals.MayStop(ctx, by, state.Started.Requesters, state.Started.Place); err != nil {
+	if err := a.Approvals.MayStop(ctx, by, state); err != nil {
 		return err
 	}
 	reason := "stopped by " + by.DisplayName()

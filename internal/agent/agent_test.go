@@ -147,6 +147,10 @@ func open(t *testing.T, dir, script string) *stand {
 		fakeTool{name: "fail", readOnly: true, calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
 			return tools.Output{}, errors.New("it broke")
 		}},
+		fakeTool{name: "hang", calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
+			time.Sleep(24 * time.Hour)
+			return tools.Output{Text: "too late"}, nil
+		}},
 		fakeTool{name: "crash", readOnly: true, calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
 			panic("out of cheese")
 		}},
@@ -458,6 +462,25 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// A tool that doesn't stop doesn't keep its run, or the process, from ending.
+func TestStopOfAToolThatHangs(t *testing.T) {
+	const script = `{"turns":[{"toolCalls":[{"id":"c1","name":"hang","arguments":{}}]},{"text":"must not be sampled"}]}`
+	scenario(t, script, func(t *testing.T, s *stand) {
+		s.say(alice, "go")
+		s.decide("c1", bob, ledger.Approved, "")
+		if err := s.agent.Stop(t.Context(), s.run().ID, alice); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(stopGrace)
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]string{"c1": "output-error OUTCOME_UNKNOWN"}, states(s.run())); diff != "" {
+			t.Error(diff)
+		}
+		s.check()
+		time.Sleep(24 * time.Hour) // the bubble waits for the goroutine that the program left behind
+	})
+}
+
 // Scenario 23: the process is told to end.
 func TestShutdown(t *testing.T) {
 	dir := t.TempDir()
@@ -561,6 +584,25 @@ func TestTranscriptIsTheJournals(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A result without the message that asked for it (it was erased) is no result, and no panic.
+func TestTranscriptWithoutTheCall(t *testing.T) {
+	tr := &Transcript{}
+	for i, b := range []ledger.Body{
+		&ledger.RunStarted{},
+		&ledger.ToolFinished{State: ledger.OutputAvailable, Output: "of a call that isn't there"},
+		&ledger.ModelCompleted{Round: 2, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "act"}}},
+		&ledger.ToolFinished{State: ledger.OutputAvailable, Output: "of this one"},
+	} {
+		if err := tr.Apply(ledger.Event{Seq: int64(i + 1), Run: "r", Call: map[bool]string{true: "c0", false: "c1"}[i < 2], Body: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paired(t, tr.Request())
+	if !tr.Complete() {
+		t.Error("the round has its results")
+	}
 }
 
 // A journal whose request hash is not that of the folded request doesn't verify.

@@ -172,14 +172,44 @@ func withdrawn(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// callTool turns a tool's panic into its failure: what one tool does wrong must not take down the runs of others.
-func callTool(ctx context.Context, tool tools.Tool, args json.RawMessage) (out tools.Output, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the tool crashed (%v) and may have performed a part", p)
-		}
+// How long a tool that was told to stop may take before its run goes on without it.
+const stopGrace = 10 * time.Second
+
+// errUnstoppable says that a tool didn't stop when it was told to.
+var errUnstoppable = errors.New("the tool did not stop")
+
+// callTool calls a tool and shields the run from what one tool does wrong. A panic is its failure. A tool that doesn't
+// stop (a file system that hangs holds it in the kernel) is left behind after a grace, the one goroutine that nobody
+// waits for: otherwise Stop and the end of the process would wait for it for ever.
+func callTool(ctx context.Context, tool tools.Tool, args json.RawMessage) (tools.Output, error) {
+	type result struct {
+		out tools.Output
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("the tool crashed (%v) and may have performed a part", p)
+			}
+			done <- r
+		}()
+		r.out, r.err = tool.Call(ctx, args)
 	}()
-	return tool.Call(ctx, args)
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-grace.C:
+		return tools.Output{}, errUnstoppable
+	}
 }
 
 // toolFailure is the ending that an error of a tool, or of its arguments, makes.
@@ -188,20 +218,27 @@ func toolFailure(ctx context.Context, err error) *ledger.ToolFinished {
 	switch {
 	case errors.As(err, &e):
 		return failed(string(e.Code), e.Message, e.Text())
+	case errors.Is(err, errUnstoppable):
+		return failed(codeUnknown, fmt.Sprintf("It was told to stop (%s) and had not after %s. It may still be running; whether it is performed is not known.",
+			cause(ctx), stopGrace), "")
 	case ctx.Err() != nil:
-		return failed(codeAborted, "It was stopped while it ran ("+abortReason(ctx)+") and may be partly performed.", "")
+		return failed(codeAborted, "It was stopped while it ran ("+cause(ctx)+") and may be partly performed.", "")
 	}
 	return failed(codeToolFailed, sentence(err.Error()), "")
 }
 
 // abortReason is the sentence for a call that the run's end kept from starting.
 func abortReason(ctx context.Context) string {
-	reason := "it was stopped"
-	var cause *endedError
-	if errors.As(context.Cause(ctx), &cause) {
-		reason = cause.reason
+	return "The run was ended before this call could start: " + sentence(cause(ctx))
+}
+
+// cause says in a clause what ended the run.
+func cause(ctx context.Context) string {
+	var ended *endedError
+	if errors.As(context.Cause(ctx), &ended) {
+		return ended.reason
 	}
-	return "The run was ended before this call could start: " + sentence(reason)
+	return "it was stopped"
 }
 
 func digest(b []byte) string {

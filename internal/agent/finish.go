@@ -47,7 +47,8 @@ func (a *Agent) finishStarted(ctx context.Context, t target, f *ledger.ToolFinis
 		if !errors.Is(err, ledger.ErrNotRecorded) {
 			return err
 		}
-		a.Logger.Error("the outcome of a tool call can't be recorded yet", "run", t.run, "call", t.call.ID, "error", err)
+		a.Logger.Error("the outcome of a tool call can't be recorded yet",
+			"session", t.session, "run", t.run, "call", t.call.ID, "error", err)
 		if wait := a.Ledger.WaitWritable(ctx); wait != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"approvalbot/internal/ledger"
@@ -116,8 +117,8 @@ func (t *Transcript) completed(b *ledger.ModelCompleted) {
 // finished notes a result. State is always filled in, a result is never added twice.
 func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
 	id := callID{e.Run, e.Call}
-	if _, again := t.told[id]; again {
-		return
+	if _, again := t.told[id]; again || !t.asked(e.Call) {
+		return // told already, or of a call that the model doesn't know of: its message was erased
 	}
 	if t.told == nil {
 		t.told = map[callID]int64{}
@@ -133,6 +134,11 @@ func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
 	}
 	t.add(m)
 	t.calls = nil
+}
+
+// asked tells whether the call is one of the open round's.
+func (t *Transcript) asked(call string) bool {
+	return slices.ContainsFunc(t.calls, func(c ledger.ToolCall) bool { return c.ID == call })
 }
 
 // ended keeps how a run ended for the next one, where the model's own last message doesn't say it.

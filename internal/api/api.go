@@ -32,10 +32,12 @@ type Check struct {
 
 // Config is what a server is made of.
 type Config struct {
-	Token  string
-	Hosts  []string // host names that requests may name besides loopback ones, without port
-	Ready  []Check
-	Logger *slog.Logger
+	Token string
+	Hosts []string // host names that requests may name besides loopback ones, without port
+	Ready []Check
+	// Metrics answers GET /metrics, for whoever has a token that may read. Nil: there are none.
+	Metrics http.Handler
+	Logger  *slog.Logger
 }
 
 // A Server answers HTTP requests.
@@ -54,6 +56,9 @@ func New(c Config) (*Server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
+	if c.Metrics != nil {
+		mux.Handle("GET /metrics", c.Metrics)
+	}
 	mux.HandleFunc("/", s.notFound)
 	s.http = &http.Server{
 		Handler:           s.guard(http.NewCrossOriginProtection().Handler(mux)),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -17,6 +18,20 @@ type question struct {
 	requesters []ledger.Person
 	place      ledger.Place
 	act        string // what it is about, for the sentence of a refusal; empty: to approve or deny "this"
+	ids        ids    // what it is about, for the log; zero: no run
+}
+
+// ids are what every line of the log about a run carries.
+type ids struct{ session, run, call, approval string }
+
+// logger is the registry's, for lines about something.
+func (i ids) logger(log *slog.Logger) *slog.Logger {
+	for _, id := range [][2]string{{"session", i.session}, {"run", i.run}, {"call", i.call}, {"approval", i.approval}} {
+		if id[1] != "" {
+			log = log.With(id[0], id[1])
+		}
+	}
+	return log
 }
 
 // asked tells whether p is one of those whose words led to the question.
@@ -173,7 +188,7 @@ func (q question) home(s Settings) string {
 
 // unknown refuses somebody of whom it couldn't be found out whether they may.
 func (r *Registry) unknown(q question, p ledger.Person, act string, cause error) error {
-	r.log.Warn("somebody was refused because they could not be looked up", "team", p.Team, "user", p.ID, "error", cause)
+	q.ids.logger(r.log).Warn("somebody was refused because they could not be looked up", "team", p.Team, "user", p.ID, "error", cause)
 	return q.refuse("It could not be found out whether you can %s, so this doesn't count. Try again in a moment.", act)
 }
 
@@ -247,8 +262,11 @@ func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel s
 
 // MayStop tells whether somebody may stop a run: its requesters, and those who may decide. If not, the error is a
 // [*RefusedError].
-func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, requesters []ledger.Person, place ledger.Place) error {
-	q := question{list: r.settings.Approvers, quorum: 1, requesters: requesters, place: place, act: "stop this run"}
+func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, run *ledger.Run) error {
+	q := question{
+		list: r.settings.Approvers, quorum: 1, requesters: run.Started.Requesters, place: run.Started.Place,
+		act: "stop this run", ids: ids{session: run.Session, run: run.ID},
+	}
 	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Denied, By: by})
 	return err
 }

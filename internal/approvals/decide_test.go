@@ -445,14 +445,16 @@ func TestMayStart(t *testing.T) {
 
 func TestMayStop(t *testing.T) {
 	w := newWorld(t, approvers(t, "UCAROL"), quorum(2))
-	place, asked := ledger.Place{Team: team, Channel: "CPUBLIC"}, []ledger.Person{alice.Person()}
+	run := &ledger.Run{ID: "run", Started: &ledger.RunStarted{
+		Place: ledger.Place{Team: team, Channel: "CPUBLIC"}, Requesters: []ledger.Person{alice.Person()},
+	}}
 	for _, a := range []ledger.Actor{alice, carol, token} {
-		if err := w.MayStop(t.Context(), a, asked, place); err != nil {
+		if err := w.MayStop(t.Context(), a, run); err != nil {
 			t.Errorf("%s: %v", a.ID, err)
 		}
 	}
 	for _, a := range []ledger.Actor{bob, guest, foreign, ledger.System} {
-		if e := wantRefused(t, w.MayStop(t.Context(), a, asked, place)); !strings.Contains(e.Reason, "stop this run") {
+		if e := wantRefused(t, w.MayStop(t.Context(), a, run)); !strings.Contains(e.Reason, "stop this run") {
 			t.Errorf("%s: %q", a.ID, e.Reason)
 		}
 	}

@@ -109,7 +109,7 @@ func (r *Registry) prepare(q Request) (*ask, error) {
 	if q.Timeout > 0 {
 		a.timeout = q.Timeout
 	}
-	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place}
+	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place, ids: a.ids()}
 	if q.Quorum > 0 {
 		a.who.quorum = q.Quorum
 	}
@@ -197,6 +197,21 @@ func (r *Registry) Pending(runID string) []Snapshot {
 	r.mu.Unlock()
 	slices.SortFunc(list, func(x, y Snapshot) int { return cmp.Compare(x.Ask.Seq, y.Ask.Seq) })
 	return list
+}
+
+// Waiting tells how many asks are pending, and since when the oldest of them is.
+func (r *Registry) Waiting() (open int, oldest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.byID {
+		if !a.opened() || a.over != nil {
+			continue
+		}
+		if open++; open == 1 || a.state.At.Before(oldest) {
+			oldest = a.state.At
+		}
+	}
+	return open, oldest
 }
 
 // Deadline is until when people can decide a pending ask: as recorded with its first showing, or, while it hasn't been

@@ -40,6 +40,7 @@ type ClientConfig struct {
 	HTTPClient *http.Client      // nil: the default one
 	Dialer     *websocket.Dialer // nil: the default one
 	Logger     *slog.Logger      // nil: silent
+	Observer   Observer          // nil: nobody counts
 }
 
 // A Client is one installation of the app in one workspace. It says who we are there and carries all calls.
@@ -59,6 +60,7 @@ type Client struct {
 	dialer    *websocket.Dialer
 	directory *directory
 	log       *slog.Logger
+	observer  Observer
 }
 
 // A TokenError says that Slack doesn't take a token, and what to do about it.
@@ -89,7 +91,10 @@ func Connect(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{gate: newGate(), dialer: cfg.Dialer, log: cfg.Logger}
+	c := &Client{gate: newGate(), dialer: cfg.Dialer, log: cfg.Logger, observer: cfg.Observer}
+	if c.observer == nil {
+		c.observer = nobody{}
+	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -99,7 +104,7 @@ func Connect(ctx context.Context, cfg ClientConfig) (*Client, error) {
 		}
 	}
 	c.api = slack.New(cfg.BotToken, slack.OptionAppLevelToken(cfg.AppToken), slack.OptionAPIURL(base),
-		slack.OptionHTTPClient(newCaller(cfg.HTTPClient, c.gate)))
+		slack.OptionHTTPClient(newCaller(cfg.HTTPClient, base, c.gate, c.observer)))
 	c.directory = newDirectory(c)
 	if err := c.identify(ctx); err != nil {
 		return nil, err
@@ -245,11 +250,13 @@ func errorCode(err error) string {
 
 // A caller carries the calls of the Web API.
 type caller struct {
-	next *http.Client
-	gate *gate
+	next     *http.Client
+	base     string // of the Web API; what isn't below it is a file on its way
+	gate     *gate
+	observer Observer
 }
 
-func newCaller(next *http.Client, g *gate) *caller {
+func newCaller(next *http.Client, base string, g *gate, o Observer) *caller {
 	c := http.Client{}
 	if next != nil {
 		c = *next
@@ -257,7 +264,7 @@ func newCaller(next *http.Client, g *gate) *caller {
 	if c.Timeout == 0 {
 		c.Timeout = callLimit
 	}
-	return &caller{next: &c, gate: g}
+	return &caller{next: &c, base: base, gate: g, observer: o}
 }
 
 // openMethod is the call that every new socket begins with.
@@ -271,7 +278,10 @@ func (c *caller) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	began := time.Now()
 	resp, err := c.next.Do(r)
+	result := outcome(r.Context(), resp, err)
+	c.observer.Called(c.method(r.URL), result, time.Since(began))
 	if err != nil {
 		return nil, err
 	}

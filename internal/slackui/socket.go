@@ -98,7 +98,9 @@ func (s *socket) handle(e socketmode.Event) error {
 	case socketmode.EventTypeHello:
 		s.hello(e.Request)
 	case socketmode.EventTypeConnecting:
-		s.drop()
+		if reason, was := s.drop(); was {
+			s.client.observer.Disconnected(reason)
+		}
 	case socketmode.EventTypeConnectionError:
 		return s.failed(e)
 	case socketmode.EventTypeEventsAPI:
@@ -155,6 +157,7 @@ func (s *socket) hello(r *socketmode.Request) {
 	s.mu.Lock()
 	s.live = true
 	s.mu.Unlock()
+	s.client.observer.Connected()
 	select {
 	case <-s.first:
 	default:
@@ -178,13 +181,18 @@ func (s *socket) hello(r *socketmode.Request) {
 	}
 }
 
-// drop notes that there is no connection.
-func (s *socket) drop() {
+// drop notes that there is no connection, and tells whether there was one until now and why it ended.
+func (s *socket) drop() (reason string, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live {
-		s.live, s.lost = false, time.Now()
+	if !s.live {
+		return "", false
 	}
+	s.live, s.lost = false, time.Now()
+	if s.reason == "" {
+		return "lost", true
+	}
+	return s.reason, true
 }
 
 // failed looks at a connection that couldn't be opened. slack-go tries for ever, also where only a person can help.
@@ -196,7 +204,7 @@ func (s *socket) failed(e socketmode.Event) error {
 	if t, ok := errors.AsType[*TokenError](socketRefusal(f.ErrorObj)); ok {
 		return t
 	}
-	s.log.Warn("no connection to Slack", "error", f.ErrorObj, "again in", f.Backoff)
+	s.log.Warn("no connection to Slack", "error", f.ErrorObj, "retry_in", f.Backoff)
 	return nil
 }
 

@@ -398,7 +398,7 @@ func (a *scripted) Stop(ctx context.Context, run string, by ledger.Actor) error 
 	if err != nil || !ok {
 		return err
 	}
-	if err := a.w.registry.MayStop(ctx, by, r.Started.Requesters, r.Started.Place); err != nil {
+	if err := a.w.registry.MayStop(ctx, by, r); err != nil {
 		return err
 	}
 	e := ledger.Event{Session: r.Session, Run: run, Actor: by, Body: &ledger.RunStopRequested{Reason: "stopped by " + by.Name}}

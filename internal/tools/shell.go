@@ -228,7 +228,7 @@ func (t *shell) run(ctx context.Context, command string) (ending, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = t.dir, t.env
 	cmd.Stdout, cmd.Stderr = write, write // files: Wait waits for the process only
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: guard.pid(), Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = groupAttributes(guard.pid())
 	cmd.Cancel = func() error { // Wait waits for it
 		stopped = true
 		guard.kill()
