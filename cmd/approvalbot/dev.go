@@ -88,6 +88,7 @@ func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn ne
 	if err != nil {
 		return err
 	}
+	warn(w.log, unknownNames(os.Environ()))
 	w.log.Info("approvalbot dev", "model", a.modelName, "model_from", "--model", "workspace", a.builtin.Dir(), "approvers", s.Approvers)
 	if s.Shell == tools.ShellUnconfined {
 		w.log.Warn("the shell is not confined: what you approve runs with your own rights")

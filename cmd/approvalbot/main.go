@@ -23,6 +23,8 @@ type cli struct {
 	Audit    auditCmd    `cmd:"" help:"Read the journal."`
 	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func main() {
@@ -42,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 		kong.Name("approvalbot"),
 		kong.Description("Your agent asks in Slack before it acts. No answer means no."),
 		kong.UsageOnError(),
+		kong.Vars{"version": "approvalbot " + version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
