@@ -21,6 +21,8 @@ type cli struct {
 	Devslack devslackCmd `cmd:"" name:"devslack" help:"Only the local Slack, for other bots and tests."`
 	Doctor   doctorCmd   `cmd:"" help:"Check tokens, scopes, model, tools and journal, and say what to do."`
 	Audit    auditCmd    `cmd:"" help:"Read the journal."`
+	Backup   backupCmd   `cmd:"" help:"Copy the journal to a file, also while the bot runs."`
+	Prune    pruneCmd    `cmd:"" help:"Erase what was said and done in old runs; the chain of hashes stays."`
 	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
@@ -33,8 +35,20 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process the hard way
 	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "approvalbot:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is the status of a command that ended with err: the error's own, or 1.
+func exitCode(err error) int {
+	type coded interface {
+		error
+		ExitCode() int
+	}
+	if e, ok := errors.AsType[coded](err); ok {
+		return e.ExitCode()
+	}
+	return 1
 }
 
 // run executes one command line.

@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"approvalbot/internal/agent"
+	"approvalbot/internal/audit"
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/ledger/ledgertest"
@@ -214,6 +215,18 @@ func (w *world) ask(user, text string) string {
 	return ts
 }
 
+// mention asks the bot in a thread.
+func (w *world) mention(user, thread, text string) {
+	w.t.Helper()
+	_, err := w.slack.SendMessage(devslack.MessageRequest{
+		User: w.user(user), Channel: w.general(), ThreadTS: thread, Text: fmt.Sprintf("<@%s> %s", w.ws.App.BotUserID, text),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(5 * time.Second)
+}
+
 // A shown is a message of ours as a person sees it.
 type shown struct {
 	ts, user, to string
@@ -373,7 +386,7 @@ func (w *world) audit(run string) string {
 	}
 	defer j.Close()
 	var out strings.Builder
-	if err := showRun(context.Background(), j, run, &out); err != nil {
+	if err := show(context.Background(), j, run, &out, audit.Style{}); err != nil {
 		w.t.Fatal(err)
 	}
 	return out.String()
@@ -387,12 +400,15 @@ func (w *world) check() {
 		w.t.Fatal(err)
 	}
 	defer j.Close()
-	report, err := j.Verify(context.Background(), ledger.VerifyOptions{Check: (&agent.Recheck{}).Event})
-	if err != nil || !report.OK() {
-		w.t.Errorf("the journal doesn't verify: %v %v", err, report.Problem)
+	var said strings.Builder
+	if err := verify(context.Background(), j, ledger.VerifyOptions{}, &said); err != nil {
+		w.t.Errorf("the journal doesn't verify: %v", err)
+	}
+	if strings.Contains(said.String(), "can't be computed") {
+		w.t.Errorf("nothing was erased and no secret was in it: %s", said.String())
 	}
 	for _, run := range w.runs() {
-		if run.Finished == nil {
+		if !run.Status().Ended() {
 			w.t.Errorf("run %s has no end", run.ID)
 		}
 		for _, c := range run.Calls {

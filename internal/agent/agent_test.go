@@ -620,7 +620,7 @@ func TestRecheckNamesAWrongRequest(t *testing.T) {
 	sent := model.Request{System: "be good", Messages: []model.Message{{Role: model.RoleUser, Text: "Alice: go"}}}
 	for want, hash := range map[bool]string{true: model.RequestHash(sent), false: model.RequestHash(model.Request{System: "be bad"})} {
 		copied := *c.sessions["s"]
-		err := (&Recheck{sessions: map[string]*Transcript{"s": &copied}}).Event(ledger.Event{
+		err := (&Recheck{sessions: map[string]*conversation{"s": &copied}}).Event(ledger.Event{
 			Seq: 3, Session: "s", Run: "r", Body: &ledger.ModelCompleted{Round: 1, SampledFrom: 2, RequestHash: hash},
 		})
 		if (err == nil) != want {

@@ -50,7 +50,7 @@ func (a *Agent) closeRun(ctx context.Context, id, why string) (session string, e
 	if err != nil || !ok {
 		return "", err
 	}
-	if state.Finished != nil {
+	if state.Status().Ended() {
 		return state.Session, nil
 	}
 	for _, c := range state.Calls {

@@ -522,7 +522,10 @@ func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
 			batch = append(batch, other)
 			events = append(events, ledger.Event{
 				Session: o.session(t), Run: t.run, Call: other.call, Actor: ledger.System,
-				Body: &ledger.MessageSettled{Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone},
+				Body: &ledger.MessageSettled{
+					Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone,
+					Renderer: o.book.renderer(other),
+				},
 			})
 		default:
 			open++

@@ -73,6 +73,18 @@ func visibleLine(s string) (shown string, marked bool) {
 	return w.out.String(), w.marked
 }
 
+// Visible is for other views of the same text, terminals and pages: everything in it shows, line breaks and tabs stay.
+func Visible(s string) string {
+	shown, _ := visible(s)
+	return shown
+}
+
+// VisibleLine is Visible for text that has to stay on one line.
+func VisibleLine(s string) string {
+	shown, _ := visibleLine(s)
+	return shown
+}
+
 // prose is visible for the words of a model, which are read and not approved:
 // emoji keep their form, languages their joiners, and a space is a space.
 func prose(s string) string {
