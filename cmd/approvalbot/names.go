@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func unknownNames(environ []string) (out []string) {
 
 // closest is the known name with the fewest characters to add, take away or exchange; case doesn't count.
 func closest(name string, known []string) (best string, apart int) {
-	apart = len(name) + 1
+	apart = math.MaxInt
 	for _, k := range known {
 		if d := distance(strings.ToUpper(name), k); d < apart {
 			best, apart = k, d

@@ -19,6 +19,8 @@ func TestUnknownNames(t *testing.T) {
 	}{
 		{"APPROVALBOT_QUORUM=2", ""},
 		{"PATH=/bin", ""},
+		{"_=/bin/env", ""},
+		{"=x", ""},
 		{"SLACK_SIGNING_SECRET=x", ""},
 		{"OPENAI_API_KEY=x", ""},
 		{"APPROVALBOT_QORUM=2", "APPROVALBOT_QORUM is not a setting and has no effect: did you mean APPROVALBOT_QUORUM?"},

@@ -76,6 +76,9 @@ func TestDevEndsWell(t *testing.T) {
 			t.Errorf("%v: ready: %v, it ended with %v\n%s", sig, ready, err, p.stderr.String())
 		}
 		mustSay(t, p.stderr.String(), "level=WARN", "did you mean APPROVALBOT_QUORUM?")
+		if n := strings.Count(p.stderr.String(), "no effect"); n != 1 {
+			t.Errorf("%d names are said to have no effect:\n%s", n, p.stderr.String())
+		}
 	}
 }
 
