@@ -100,6 +100,9 @@ func (f fakeTool) Spec() tools.Spec {
 }
 
 func (f fakeTool) Describe(args json.RawMessage) (tools.Preview, error) {
+	if strings.Contains(string(args), "impossible") {
+		return tools.Preview{}, &tools.Error{Code: tools.CodeNotAllowed, Message: "The path leads out of the workspace."}
+	}
 	return tools.Preview{Summary: f.name, Kind: tools.KindJSON, Body: string(args)}, nil
 }
 
@@ -402,6 +405,55 @@ func TestRoundOfMixedOutcomes(t *testing.T) {
 		}
 		s.check()
 	})
+}
+
+// A call that its tool finds impossible is a failure of the call, with its own code; nobody is asked. What any call is about
+// stands in the journal in words, whether it was asked or not.
+func TestDescribedCalls(t *testing.T) {
+	const script = `{"turns":[
+		{"toolCalls":[
+			{"id":"c1","name":"act","arguments":{"n":"impossible"}},
+			{"id":"c2","name":"read","arguments":{"n":"impossible"}},
+			{"id":"c3","name":"read","arguments":{"n":3}}]},
+		{"text":"finished"}]}`
+	scenario(t, script, func(t *testing.T, s *stand) {
+		s.say(alice, "go")
+		run := s.run()
+		want := map[string]string{"c1": "output-error NOT_ALLOWED", "c2": "output-error NOT_ALLOWED", "c3": "output-available"}
+		if diff := cmp.Diff(want, states(run)); diff != "" {
+			t.Error(diff)
+		}
+		for _, id := range []string{"c1", "c2"} {
+			f := run.Call(id).Finished
+			if f.Reason != "The path leads out of the workspace." || f.Output != "Error [NOT_ALLOWED]: The path leads out of the workspace." {
+				t.Errorf("%s: %+v", id, f)
+			}
+			if run.Call(id).Decision != nil || s.calls.count("act") != 0 {
+				t.Errorf("%s was decided or performed", id)
+			}
+		}
+		if d := run.Call("c3").Decision; d == nil || d.Summary != "read" {
+			t.Errorf("the decision: %+v", d)
+		}
+		s.check()
+	})
+}
+
+// Each no is said once, in the words of whoever knows why.
+func TestDenialReason(t *testing.T) {
+	by := &ledger.Actor{Kind: ledger.ActorUser, ID: "UBOB", Name: "bob"}
+	for want, got := range map[string]string{
+		"bob denied this call.":                                                   denialReason(ledger.SourceUser, "", by),
+		"bob denied this call: not on a Friday.":                                  denialReason(ledger.SourceUser, "not on a Friday", by),
+		"Nobody answered within 2 minutes.":                                       denialReason(ledger.SourceTimeout, "nobody answered within 2 minutes", nil),
+		"Nobody answered in time.":                                                denialReason(ledger.SourceTimeout, "", nil),
+		"Nobody could be asked: the channel is archived.":                         denialReason(ledger.SourceUndeliverable, "the channel is archived", nil),
+		"The run was ended while this call waited for an answer: stopped by bob.": denialReason(ledger.SourceAbort, "stopped by bob", nil),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 // Scenarios 18, 19: nobody answers. Waiting is not execution.

@@ -38,18 +38,24 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	if ctx.Err() != nil {
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	}
+	preview, undescribed := tool.Describe(args)
+	if wrong, ok := errors.AsType[*tools.Error](undescribed); ok { // the tool itself finds the arguments impossible
+		return halted(r.finish(ctx, t, toolFailure(ctx, wrong)))
+	}
 	d := r.decide(tool.Spec(), args)
 	_, err = r.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, &ledger.PermissionDecided{
 		Tool: tc.Name, Type: ledger.DecisionType(d.Type), Source: string(d.Source), Reason: d.Reason, Rule: d.Rule,
-		PolicyHash: r.policy.Hash(), Digest: digest(args),
+		PolicyHash: r.policy.Hash(), Digest: digest(args), Summary: preview.Summary,
 	}))
 	switch {
 	case err != nil:
 		return halted(err)
 	case d.Allowed():
 		return r.perform(ctx, t, tool, args)
+	case d.NeedsApproval() && undescribed != nil:
+		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(undescribed.Error()), "")))
 	case d.NeedsApproval():
-		return r.ask(ctx, earlier, t, tool, args, d)
+		return r.ask(ctx, earlier, t, tool, args, r.request(t, preview, args, d))
 	}
 	return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 }
@@ -68,22 +74,18 @@ func (r *run) decide(spec tools.Spec, args json.RawMessage) policy.Decision {
 }
 
 // ask puts the call before people and does what they say.
-func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools.Tool, args json.RawMessage, d policy.Decision) error {
+func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools.Tool, args json.RawMessage, req approvals.Request) error {
 	if r.started.Mode != ledger.ModeInteractive {
 		if err := r.deny(ctx, t, ledger.SourceUndeliverable, "Nobody could be asked: this run has no way to show a request for approval."); err != nil {
 			return halted(err)
 		}
-		return &ApprovalRequiredError{Run: r.id, Call: t.call.ID, Tool: t.call.Name, Reason: d.Reason}
+		return &ApprovalRequiredError{Run: r.id, Call: t.call.ID, Tool: t.call.Name, Reason: req.Reason}
 	}
 	if deniedBefore(earlier, t.call.Name, digest(args)) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, "The same call was denied or not answered before in this run, so nobody was asked again."))
 	}
 	if r.asks.Add(1) > int64(r.MaxAsks) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, fmt.Sprintf("This run has asked people %d times already, which is its limit.", r.MaxAsks)))
-	}
-	req, err := r.request(t, tool, args, d)
-	if err != nil {
-		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(err.Error()), "")))
 	}
 	pending, err := r.Approvals.Open(ctx, req)
 	switch {
@@ -104,11 +106,8 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	return r.approved(ctx, t, tool, args, req)
 }
 
-func (r *run) request(t target, tool tools.Tool, args json.RawMessage, d policy.Decision) (approvals.Request, error) {
-	p, err := tool.Describe(args)
-	if err != nil {
-		return approvals.Request{}, err
-	}
+// request is what people are asked: the call as the tool describes it.
+func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision) approvals.Request {
 	hash, _ := r.Tools.Hash(t.call.Name)
 	var surfaces []string
 	if r.started.Place.Channel != "" {
@@ -123,7 +122,7 @@ func (r *run) request(t target, tool tools.Tool, args json.RawMessage, d policy.
 		Surfaces:   surfaces,
 		PolicyHash: r.policy.Hash(),
 		Cwd:        r.Workspace,
-	}, nil
+	}
 }
 
 // approved runs an approved call, if it is still what people approved: nothing ended the run meanwhile, the policy

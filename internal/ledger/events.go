@@ -256,7 +256,8 @@ type PermissionDecided struct {
 	Reason     string       `json:"reason"`
 	Rule       string       `json:"rule,omitempty"`
 	PolicyHash string       `json:"policyHash"`
-	Digest     string       `json:"digest"` // SHA-256, hex, of the canonical arguments: which call it was
+	Digest     string       `json:"digest"`            // SHA-256, hex, of the canonical arguments: which call it was
+	Summary    string       `json:"summary,omitempty"` // of the call, in the tool's words: action and target, one line
 }
 
 // A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.
@@ -279,7 +280,7 @@ type ApprovalRequested struct {
 	Reason     string        `json:"reason"` // why it asks
 	Place      Place         `json:"place,omitzero"`
 	Requesters []Person      `json:"requesters,omitempty"`
-	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…
+	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…: those that let anybody in at this place
 	Quorum     int           `json:"quorum"`
 	Surfaces   []string      `json:"surfaces"` // who has to show it: slack, http
 	ShowBy     time.Time     `json:"showBy"`

@@ -249,29 +249,32 @@ func (u *UI) decide(ctx context.Context, c *click) {
 		u.outbox.adopt(c.value, c.channel, c.ts)
 		err = u.outbox.shown(ctx, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
 	}
+	var out approvals.Outcome
 	if err == nil {
-		err = u.resolve(ctx, c)
+		out, err = u.resolve(ctx, c)
 	}
 	c.receipt.ack()
-	u.decided(ctx, c, s, err)
+	u.decided(ctx, c, s, out, err)
 }
 
-func (u *UI) resolve(ctx context.Context, c *click) error {
+func (u *UI) resolve(ctx context.Context, c *click) (approvals.Outcome, error) {
 	d := approvals.Decision{Type: ledger.Denied, By: c.by}
 	if c.action == actionApprove {
 		d.Type = ledger.Approved
 	}
-	_, err := u.approvals.ResolveByID(ctx, c.value, d)
-	return err
+	return u.approvals.ResolveByID(ctx, c.value, d)
 }
 
 // decided tells the person what came of it, where the card alone doesn't.
-func (u *UI) decided(ctx context.Context, c *click, s subject, err error) {
+func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Outcome, err error) {
 	c.channel, c.thread = s.place.Channel, s.place.Thread // of a modal: where it was opened from
 	switch {
+	case err == nil && c.modal():
+		u.closeModalWith(ctx, c, richText(paragraph(u.renderer.decision(out).elements...)))
+		return
 	case err == nil:
-		if c.modal() {
-			u.closeModal(ctx, c, "Recorded. The card shows how it goes on.")
+		if out.Repeated && out.Resolution == nil {
+			u.tell(ctx, c.place(), c.by.ID, repeatedVote(out))
 		}
 		return
 	case errors.Is(err, ledger.ErrNotRecorded):
@@ -336,22 +339,30 @@ func (u *UI) restate(ctx context.Context, c *click) {
 	}
 }
 
-// closeModal replaces what a modal shows by one sentence.
+// closeModal replaces what a modal shows by one sentence of ours, in mrkdwn.
 func (u *UI) closeModal(ctx context.Context, c *click, sentence string) {
-	view := sentenceModal(sentence)
+	u.closeModalWith(ctx, c, sentenceBlock(sentence))
+}
+
+func (u *UI) closeModalWith(ctx context.Context, c *click, block slack.Block) {
+	view := lastModal(block)
 	if _, err := u.client.api.UpdateViewContext(ctx, view, "", "", c.view); err != nil {
 		u.logger(ctx).Warn("a modal could not be updated", "error", err)
 	}
 }
 
-func sentenceModal(sentence string) slack.ModalViewRequest {
+// lastModal is a modal in which there is nothing left to do.
+func lastModal(block slack.Block) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
-		Type:  slack.VTModal,
-		Title: slack.NewTextBlockObject(slack.PlainTextType, "Approval", false, false),
-		Close: slack.NewTextBlockObject(slack.PlainTextType, "Close", false, false),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewSectionBlock(
-			&slack.TextBlockObject{Type: slack.MarkdownType, Text: sentence, Verbatim: true}, nil, nil)}},
+		Type:   slack.VTModal,
+		Title:  slack.NewTextBlockObject(slack.PlainTextType, "Approval", false, false),
+		Close:  slack.NewTextBlockObject(slack.PlainTextType, "Close", false, false),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
 	}
+}
+
+func sentenceBlock(sentence string) slack.Block {
+	return slack.NewSectionBlock(&slack.TextBlockObject{Type: slack.MarkdownType, Text: sentence, Verbatim: true}, nil, nil)
 }
 
 // stop is a click on Stop, on a run's progress.
@@ -439,7 +450,7 @@ func (u *UI) link(ctx context.Context, c *click, s subject, view string, file *r
 	u.logger(ctx).Error("a request's full text could not be shown", "error", err)
 	sentence := fmt.Sprintf("The request is too long for this window and the file with its full text could not be sent (%s). "+
 		"Without it there is nothing to approve here; you can still deny.", orNoAnswer(errorCode(err)))
-	_, _ = u.client.api.UpdateViewContext(ctx, sentenceModal(sentence), "", "", view)
+	_, _ = u.client.api.UpdateViewContext(ctx, lastModal(sentenceBlock(sentence)), "", "", view)
 }
 
 func orNoAnswer(code string) string {

@@ -135,7 +135,7 @@ func shell(command string) func(*ledger.ApprovalRequested) {
 			}
 		}
 		r.Preview = ledger.Preview{Summary: "Run " + command, Target: word, Kind: "command", Body: command,
-			Notes: []string{"This command is not confined: it can read and change whatever approvalbot's own user can."}}
+			Notes: []string{"Not confined: it can do whatever approvalbot's own user can."}}
 	}
 }
 
