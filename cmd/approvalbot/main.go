@@ -25,6 +25,8 @@ type cli struct {
 	Prune    pruneCmd    `cmd:"" help:"Erase what was said and done in old runs; the chain of hashes stays."`
 	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func main() {
@@ -56,6 +58,7 @@ func run(ctx context.Context, args []string) error {
 		kong.Name("approvalbot"),
 		kong.Description("Your agent asks in Slack before it acts. No answer means no."),
 		kong.UsageOnError(),
+		kong.Vars{"version": "approvalbot " + version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)

@@ -112,6 +112,7 @@ func newWorld(t testing.TB, dir string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.InstallApp(manifestApp())
 	w := &world{t: t, dir: dir, slack: s, pipe: devslack.NewPipe(), ws: s.Workspace()}
 	go s.Serve(w.pipe) // it ends with w.close
 	w.dial = w.pipe.DialContext

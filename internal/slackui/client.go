@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,6 +55,7 @@ type Client struct {
 	AppID    string   // A…
 	Scopes   []string // what the bot token may do, as Slack lists it; nil where Slack didn't say
 
+	base      string                 // of the Web API, with a slash at the end
 	helloApp  atomic.Pointer[string] // the app that the socket is of; AppID may be unknown until then
 	api       *slack.Client
 	gate      *gate
@@ -63,9 +65,9 @@ type Client struct {
 	observer  Observer
 }
 
-// A TokenError says that Slack doesn't take a token, and what to do about it.
+// A TokenError says that Slack doesn't take a token, or that there is no Slack at the address, and what to do about it.
 type TokenError struct {
-	Setting string // SLACK_BOT_TOKEN or SLACK_APP_TOKEN
+	Setting string // SLACK_BOT_TOKEN, SLACK_APP_TOKEN or SLACK_API_URL
 	Code    string // Slack's; empty where we saw it ourselves
 	Advice  string
 }
@@ -91,7 +93,7 @@ func Connect(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{gate: newGate(), dialer: cfg.Dialer, log: cfg.Logger, observer: cfg.Observer}
+	c := &Client{base: base, gate: newGate(), dialer: cfg.Dialer, log: cfg.Logger, observer: cfg.Observer}
 	if c.observer == nil {
 		c.observer = nobody{}
 	}
@@ -135,6 +137,9 @@ func (c *Client) CheckAppToken(ctx context.Context) error {
 // identify fills in who we are.
 func (c *Client) identify(ctx context.Context) error {
 	who, err := c.api.AuthTestContext(ctx)
+	if wrong := wrongURL(c.base, err); wrong != nil {
+		return wrong
+	}
 	if err != nil {
 		return botRefusal(err)
 	}
@@ -192,6 +197,31 @@ func apiURL(s string) (string, error) {
 		return "", fmt.Errorf("SLACK_API_URL %q is not an http(s) URL such as %s", s, defaultAPIURL)
 	}
 	return strings.TrimSuffix(s, "/") + "/", nil
+}
+
+// wrongURL recognises an answer that no Web API gives: the address is one of something else, or lacks its path.
+func wrongURL(base string, err error) error {
+	how := ""
+	var syntax *json.SyntaxError
+	if e, ok := errors.AsType[slack.StatusCodeError](err); ok && e.Code < http.StatusInternalServerError && e.Code != http.StatusTooManyRequests {
+		how = fmt.Sprintf("it answers HTTP %d", e.Code)
+	} else if errors.As(err, &syntax) {
+		how = "it doesn't answer JSON"
+	}
+	if how == "" {
+		return nil
+	}
+	return &TokenError{Setting: "SLACK_API_URL", Advice: fmt.Sprintf("(%s) is not the address of a Web API: %s to auth.test. "+
+		"Slack's is %s, a local Slack's is printed as \"api url\" and ends in /api/.", redactedURL(base), how, defaultAPIURL)}
+}
+
+// redactedURL is a URL without a password that may be in it.
+func redactedURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "?"
+	}
+	return u.Redacted()
 }
 
 // botRefusal turns the error of a call with the bot token into a sentence that says what to do.

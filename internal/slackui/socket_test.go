@@ -191,6 +191,8 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 			"something else":   {func(c *ClientConfig) { c.BotToken = "hello" }, "doesn't start with xoxb-"},
 			"an unknown token": {func(c *ClientConfig) { c.BotToken = "xoxb-unknown" }, "install the app in the workspace again"},
 			"no URL":           {func(c *ClientConfig) { c.APIURL = "slack.test" }, "SLACK_API_URL"},
+			"the page's URL":   {func(c *ClientConfig) { c.APIURL = "http://me:secret@slack.test/" }, "SLACK_API_URL (http://me:xxxxx@slack.test/) is not the address of a Web API"},
+			"another path":     {func(c *ClientConfig) { c.APIURL = "http://slack.test/_page" }, "ends in /api/"},
 		} {
 			cfg := good
 			c.change(&cfg)
@@ -206,8 +208,15 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.CheckAppToken(t.Context()); err != nil {
+		if err := errors.Join(c.CheckAppToken(t.Context()), c.CheckScopes()); err != nil {
 			t.Error(err)
+		}
+		w.slack.InstallApp(devslack.App{BotScopes: []string{"users:read", "chat:write"}})
+		if c, err = Connect(t.Context(), good); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CheckScopes(); err == nil || !strings.Contains(err.Error(), "lacks app_mentions:read, ") {
+			t.Errorf("scopes that are missing: %v", err)
 		}
 		got := [...]string{c.Team, c.BotUser, c.BotID, c.AppID}
 		if want := [...]string{w.ws.Team.ID, w.ws.App.BotUserID, w.ws.App.BotID, w.ws.App.ID}; got != want {
