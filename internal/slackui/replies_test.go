@@ -123,8 +123,9 @@ func TestLookUpsOfOthersDontHoldUpADecision(t *testing.T) {
 		card := w.card(w.say("alice", "@bot `ls`"), 0)
 		w.fault(devslack.Fault{Method: "users.info", Match: w.user("gus"), Times: -1, DelayMS: 20_000})
 		for range 20 {
-			w.click("gus", card, actionApprove)
+			go w.click("gus", card, actionApprove) // each would take two seconds
 		}
+		w.after(time.Millisecond)
 		w.decidedWithin(time.Second, "bob", card)
 	}, func(w *world) { w.settings.Timeout = time.Hour })
 }
@@ -137,8 +138,9 @@ func TestStopsOfOthersDontHoldUpAStop(t *testing.T) {
 		progress := w.things(root, kindProgress)[0]
 		w.fault(devslack.Fault{Method: "users.info", Match: w.user("gus"), Times: -1, DelayMS: 20_000})
 		for range 20 {
-			w.click("gus", progress, actionStop)
+			go w.click("gus", progress, actionStop) // each would take two seconds
 		}
+		w.after(time.Millisecond)
 		began := time.Now()
 		w.click("alice", progress, actionStop)
 		w.eventually("it is stopped", func() bool { return len(w.events("run_stop_requested")) == 1 })
