@@ -19,10 +19,15 @@
 //
 // # Invariants
 //
-//   - No literal of eight or more characters is left in what is returned.
+//   - No literal of eight or more characters is left in what is returned, nor
+//     as much of one where the text was cut.
 //   - Redacting twice is redacting once.
 //   - What is hidden is told: every placeholder has a [Hit], so a caller that
 //     needs the whole truth (a card with an Approve button) knows it isn't whole.
+//
+// Whoever shortens a text redacts it first: of half a secret the form is lost, and
+// half a quoted value has no second quote. What is cut all the same is hidden as
+// far as it can be told: a quoted value goes to the end of its line.
 //
 // It is a net, not a wall: a secret of no known shape in no telling place passes.
 package redact
@@ -74,6 +79,9 @@ func placeholder(secret string) string {
 // isPlaceholder matches a whole text that was already replaced.
 var isPlaceholder = regexp.MustCompile(`^‹secret, \d+ characters?›$`)
 
+// aPlaceholder finds one inside a text.
+var aPlaceholder = regexp.MustCompile(`‹secret, \d+ characters?›`)
+
 // A Redactor hides secrets. It is safe for concurrent use.
 type Redactor struct {
 	literals []string // longest first, so that one that contains another goes whole
@@ -123,11 +131,62 @@ func (r *Redactor) find(s string) []span {
 			at += i + 1
 		}
 	}
+	found = append(found, r.cut(s)...)
 	lower := strings.ToLower(s)
 	for _, p := range patterns {
 		found = append(found, p.find(s, lower)...)
 	}
 	return union(found)
+}
+
+// cut finds what is left of a literal where somebody shortened the text: its first characters at the end, in front of
+// whatever marks the cut, or its last ones at the beginning. Fewer than minLiteral say nothing.
+func (r *Redactor) cut(s string) []span {
+	var found []span
+	end := strings.TrimRight(s, cutMarks)
+	start := len(s) - len(strings.TrimLeft(s, cutMarks))
+	for _, literal := range r.literals {
+		if n := overlap(end, literal); n > 0 {
+			found = append(found, span{len(end) - n, len(end), Literal})
+		}
+		if n := overlap(literal, s[start:]); n > 0 {
+			found = append(found, span{start, start + n, Literal})
+		}
+	}
+	return found
+}
+
+// cutMarks are what stands where a text was shortened.
+const cutMarks = " \t\r\n….[]"
+
+// overlap is how many bytes a ends with that b begins with, if they are enough characters to say something.
+func overlap(a, b string) int {
+	for n := min(len(a), len(b)); n >= minLiteral; n-- {
+		if strings.HasSuffix(a, b[:n]) && utf8.RuneCountInString(b[:n]) >= minLiteral {
+			return n
+		}
+	}
+	return 0
+}
+
+// With returns a redactor that hides, besides, what this one hides in a text: for other words about the same, where the
+// same secret may stand in a place that doesn't give it away.
+func (r *Redactor) With(text string) *Redactor {
+	secrets := slices.Clone(r.literals)
+	for range maxPasses {
+		spans := r.find(text)
+		if len(spans) == 0 {
+			break
+		}
+		for _, sp := range spans {
+			secrets = append(secrets, aPlaceholder.Split(text[sp.start:sp.end], -1)...)
+		}
+		text, _ = hide(text, spans, nil)
+	}
+	if len(secrets) == len(r.literals) {
+		return r
+	}
+	return New(secrets...)
 }
 
 // union sorts spans and joins those that overlap; the first one's kind stays.
