@@ -57,6 +57,7 @@ const (
 type Hit struct {
 	Start, End int // where its placeholder stands in the text that was returned
 	Kind       Kind
+	hidden     []string // what it hides, in pieces where one secret stood in another; it goes nowhere but into [Redactor.With]
 }
 
 // minLiteral is the length from which a literal is a secret. A shorter one would
@@ -169,22 +170,15 @@ func overlap(a, b string) int {
 	return 0
 }
 
-// With returns a redactor that hides, besides, what this one hides in a text: for other words about the same, where the
-// same secret may stand in a place that doesn't give it away.
-func (r *Redactor) With(text string) *Redactor {
-	secrets := slices.Clone(r.literals)
-	for range maxPasses {
-		spans := r.find(text)
-		if len(spans) == 0 {
-			break
-		}
-		for _, sp := range spans {
-			secrets = append(secrets, aPlaceholder.Split(text[sp.start:sp.end], -1)...)
-		}
-		text, _ = hide(text, spans, nil)
-	}
-	if len(secrets) == len(r.literals) {
+// With returns a redactor that hides, besides, what was hidden in another text: for other words about the same, where
+// the same secret may stand in a place that doesn't give it away, or be cut off.
+func (r *Redactor) With(hits []Hit) *Redactor {
+	if len(hits) == 0 {
 		return r
+	}
+	secrets := slices.Clone(r.literals)
+	for _, h := range hits {
+		secrets = append(secrets, h.hidden...)
 	}
 	return New(secrets...)
 }
@@ -217,7 +211,8 @@ func hide(s string, spans []span, earlier []Hit) (string, []Hit) {
 		for _, h := range earlier {
 			if h.Start >= at && h.End <= end {
 				shift := b.Len() - at
-				hits = append(hits, Hit{h.Start + shift, h.End + shift, h.Kind})
+				h.Start, h.End = h.Start+shift, h.End+shift
+				hits = append(hits, h)
 			}
 		}
 		b.WriteString(s[at:end])
@@ -225,12 +220,23 @@ func hide(s string, spans []span, earlier []Hit) (string, []Hit) {
 	for _, sp := range spans {
 		copyTo(sp.start)
 		mark := placeholder(s[sp.start:sp.end])
-		hits = append(hits, Hit{b.Len(), b.Len() + len(mark), sp.kind})
+		hits = append(hits, Hit{b.Len(), b.Len() + len(mark), sp.kind, sp.hidden(s, earlier)})
 		b.WriteString(mark)
 		at = sp.end
 	}
 	copyTo(len(s))
 	return b.String(), hits
+}
+
+// hidden lists what a span of s hides: its own text, and what the placeholders in it hid before.
+func (sp span) hidden(s string, earlier []Hit) []string {
+	pieces := aPlaceholder.Split(s[sp.start:sp.end], -1)
+	for _, h := range earlier {
+		if sp.start <= h.Start && h.End <= sp.end {
+			pieces = append(pieces, h.hidden...)
+		}
+	}
+	return pieces
 }
 
 // absorb widens the spans that cut into an earlier placeholder to all of it: half

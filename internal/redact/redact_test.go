@@ -114,18 +114,21 @@ func TestOrdinary(t *testing.T) {
 
 // What is a secret in one text is one in others about the same, whole or cut.
 func TestWith(t *testing.T) {
-	r := New("literal-secret-1").With(`PASSWORD="correct horse" login --token=x1y2z3w4v5`)
+	r := New("literal-secret-1")
+	_, hits := r.Text(`PASSWORD="correct horse" login --token=x1y2z3w4v5 && echo password=Bearer 0123456789abcdef01`)
+	known := r.With(hits)
 	for in, want := range map[string]string{
 		"Log in with correct horse":    "Log in with ‹secret, 13 characters›",
 		"Log in with correct ho…":      "Log in with ‹secret, 10 characters›…",
 		"x1y2z3w4v5 literal-secret-1":  "‹secret, 10 characters› ‹secret, 16 characters›",
+		"it is 0123456789abcdef01":     "it is ‹secret, 18 characters›",
 		"there is nothing to say here": "there is nothing to say here",
 	} {
-		if got, _ := r.Text(in); got != want {
+		if got, _ := known.Text(in); got != want {
 			t.Errorf("Text(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if plain := New("literal-secret-1"); plain.With("ls -l") != plain {
+	if r.With(nil) != r {
 		t.Error("a text without a secret made another redactor")
 	}
 }
@@ -180,9 +183,6 @@ func TestProperties(t *testing.T) {
 			if strings.Contains(once, l) {
 				t.Fatalf("%q is left in %q", l, once)
 			}
-		}
-		if full, hits := r.With(in).Text(in); len(hits) == 0 && full != in {
-			t.Fatalf("%q became %q and nothing is said of it", in, full)
 		}
 		if twice, again := r.Text(once); twice != once || len(again) > 0 {
 			t.Fatalf("not idempotent:\n%q\n%q", once, twice)

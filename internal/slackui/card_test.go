@@ -327,6 +327,15 @@ func TestVeiled(t *testing.T) {
 	}
 }
 
+// The first word of a command may be half of a quoted secret. It was judged with the command, and hides no program.
+func TestTheTargetOfACommandIsJudgedWithIt(t *testing.T) {
+	p := ledger.Preview{Summary: `Run PASSWORD="correct horse" ./deploy`, Target: `PASSWORD="correct`, Kind: "command", Body: `PASSWORD="correct horse" ./deploy`}
+	q := testRenderer().request(&ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Preview: p}})
+	if q.veiled || q.secrets != 1 || strings.Contains(q.summary, "correct") {
+		t.Errorf("veiled %v, %d secrets, %q", q.veiled, q.secrets, q.summary)
+	}
+}
+
 func TestMixedWord(t *testing.T) {
 	for in, want := range map[string]string{
 		"curl example.com": "", "привет мир": "", "curl exаmple.com": "exаmple.com", "Ελλάδα and Россия": "", "git-сommit": "git-сommit", "日本 text": "",

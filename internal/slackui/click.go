@@ -256,7 +256,7 @@ func (u *UI) decided(ctx context.Context, c *click, s subject, err error) {
 		u.tell(ctx, c.place(), c.by.ID, failedClick)
 		return
 	}
-	u.refuse(ctx, c, refusal(err))
+	u.refuse(ctx, c, u.renderer.refusal(err))
 	if _, _, over := approvals.Ended(err); over && s.over && !c.modal() {
 		u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
 	}
@@ -350,7 +350,7 @@ func (u *UI) stop(ctx context.Context, c *click) {
 	case errors.Is(err, ledger.ErrNotRecorded):
 		u.tell(ctx, c.place(), c.by.ID, notRecordedStop)
 	default:
-		u.tell(ctx, c.place(), c.by.ID, refusal(err))
+		u.tell(ctx, c.place(), c.by.ID, u.renderer.refusal(err))
 	}
 }
 

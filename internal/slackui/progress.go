@@ -146,8 +146,12 @@ func (v *renderer) task(id string, c *ledger.Call) *slack.TaskCardBlock {
 
 // what is the call's target: the tool's own words for it, or the arguments.
 func (v *renderer) what(c *ledger.Call) string {
-	if c.Approval != nil && strings.TrimSpace(c.Approval.Preview.Summary) != "" {
-		return v.line(c.Approval.Preview.Summary, maxTaskDetails)
+	if c.Approval != nil {
+		_, body := content(c.Approval)
+		_, hits := v.redactor.Text(body)
+		if summary := v.knowing(hits).summary(c.Approval, maxTaskDetails); summary != "" {
+			return summary
+		}
 	}
 	if args := strings.TrimSpace(c.Arguments); args != "" && args != "{}" {
 		return v.line(args, maxTaskDetails)
