@@ -60,6 +60,12 @@ type Hit struct {
 	hidden     []string // what it hides, in pieces where one secret stood in another; it goes nowhere but into [Redactor.With]
 }
 
+// HidesAny tells whether one of these characters is hidden there, and nothing else
+// about it: where they mean something, more than a secret may be hidden.
+func (h Hit) HidesAny(chars string) bool {
+	return slices.ContainsFunc(h.hidden, func(s string) bool { return strings.ContainsAny(s, chars) })
+}
+
 // minLiteral is the length from which a literal is a secret. A shorter one would
 // be found everywhere, and hiding it there would give it away.
 const minLiteral = 8

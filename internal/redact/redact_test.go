@@ -133,6 +133,17 @@ func TestWith(t *testing.T) {
 	}
 }
 
+func TestHidesAny(t *testing.T) {
+	_, hits := New("literal;secret").Text(`A_TOKEN='x; y' B_TOKEN=z password=Bearer 0123456789abcdef01 literal;secret`)
+	var got []bool
+	for _, h := range hits {
+		got = append(got, h.HidesAny("&;"))
+	}
+	if d := cmp.Diff([]bool{true, false, false, false, true}, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestHitsStand(t *testing.T) {
 	in := "password=token=abc then postgres://u:pw1@h and --secret x"
 	got, hits := New().Text(in)

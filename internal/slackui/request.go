@@ -111,7 +111,9 @@ func indented(arguments string) string {
 // may not. hides tells whether it is, and rather says so once too often:
 //
 //   - in a command: the first word of any part of it, or inside a word that reads
-//     as a path or a URL (a URL's password hides nothing of that)
+//     as a path or a URL (a URL's password hides nothing of that), or with characters
+//     in it that a shell reads: what looks like a quoted password to us may be the
+//     end of a quote and a command to the shell
 //   - in a diff: the name of the file is in the target, so nothing of the body counts
 //   - in JSON: the value of a member that is called like a place or a program
 func hides(kind, body string, hits []redact.Hit) bool {
@@ -119,7 +121,7 @@ func hides(kind, body string, hits []redact.Hit) bool {
 		switch kind {
 		case "diff":
 		case "command":
-			if startsCommand(body[:h.Start]) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
+			if h.HidesAny(shellSigns) || startsCommand(body[:h.Start]) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
 				return true
 			}
 		default:
@@ -130,6 +132,9 @@ func hides(kind, body string, hits []redact.Hit) bool {
 	}
 	return false
 }
+
+// shellSigns separate, redirect and nest commands, or stand for the output of one.
+const shellSigns = ";|&$`(){}<>\n\r"
 
 // placeMember matches a line of indented JSON up to the value of such a member.
 var placeMember = regexp.MustCompile(`(?i)"[^"]*(?:path|file|dir|folder|url|uri|host|address|server|endpoint|command|cmd|program|executable|binary|script|target|bucket|repo|branch|database|table|channel|recipient|email|to)"\s*:`)

@@ -243,7 +243,7 @@ func TestAnEndThatSlackTakesInNoBlocks(t *testing.T) {
 	inWorld(t, func(w *world) {
 		root := w.say("alice", "@bot `ls`")
 		card := w.card(root, 0)
-		w.refusedUpdates("invalid_blocks", 2)
+		w.fault(devslack.Fault{Method: "chat.update", Match: `"type":"rich_text"`, Times: -1, Error: "invalid_blocks"})
 		w.click("bob", card, actionDeny)
 		w.settled()
 		over := w.cards(root)[0]
