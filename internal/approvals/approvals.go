@@ -62,6 +62,9 @@ type Decision struct {
 	Reason string // their words, may be empty
 	// By is who decides. A token of the HTTP API that names its Slack user decides as that user: Kind user, Via http.
 	By ledger.Actor
+	// Received is when the decision reached us; zero: now. What came before the deadline counts, however long it took to
+	// find out who it is from, as long as the journal doesn't say that the ask has ended. It is read from our own clock.
+	Received time.Time
 }
 
 // A Showing is a place where people can see an ask and decide it.

@@ -323,6 +323,26 @@ func TestAfterTheDeadlineWithoutWaiter(t *testing.T) {
 	})
 }
 
+// A click that came in time counts although it was its turn only later, unless the ask has ended meanwhile.
+func TestWhatCameInTimeCounts(t *testing.T) {
+	for late, counts := range map[time.Duration]bool{-time.Second: true, 0: true, 1: false, time.Hour: false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.open("run", "call")
+			w.shown(p, card)
+			due := time.Now().Add(2 * time.Minute)
+			time.Sleep(2*time.Minute + time.Second) // and nobody has woken up to end it
+			d := approve(bob)
+			d.Received = due.Add(late)
+			if _, err := w.ResolveByID(t.Context(), p.ID(), d); (err == nil) != counts {
+				t.Errorf("received %v from the deadline: %v", late, err)
+			}
+			p.Wait(t.Context())
+			w.empty()
+		})
+	}
+}
+
 // A thousand parties want to end one ask. One does, and all are told which.
 func TestOneWinner(t *testing.T) {
 	for round := range 4 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"approvalbot/internal/ledger"
 )
@@ -61,6 +62,14 @@ func (d Decision) checked() (Decision, error) {
 	return d, nil
 }
 
+// receivedBy is when the decision came, now at the latest.
+func (d Decision) receivedBy(now time.Time) time.Time {
+	if d.Received.IsZero() || d.Received.After(now) {
+		return now
+	}
+	return d.Received.UTC().Round(0)
+}
+
 // decide takes a decision on an ask that is in memory.
 func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, error) {
 	if res := r.resolution(a); res != nil {
@@ -76,7 +85,7 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 		return Outcome{}, fmt.Errorf("not decided: %w", err)
 	}
 	defer a.unlock()
-	if err := r.lapse(ctx, a); err != nil {
+	if err := r.lapse(ctx, a, d.receivedBy(clock())); err != nil {
 		return Outcome{}, err
 	}
 	repeated, err := r.vote(context.WithoutCancel(ctx), a, d)

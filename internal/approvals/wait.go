@@ -142,7 +142,7 @@ func (r *Registry) Shown(ctx context.Context, approvalID string, s Showing) erro
 
 // showable tells whether a showing is known already, or why there can't be another.
 func (r *Registry) showable(ctx context.Context, a *ask, s Showing) (known bool, err error) {
-	if err := r.lapse(ctx, a); err != nil {
+	if err := r.lapse(ctx, a, clock()); err != nil {
 		return false, err
 	}
 	r.mu.Lock()
@@ -171,10 +171,10 @@ func (r *Registry) showing(a *ask, s Showing) *ledger.ApprovalShown {
 	return &ledger.ApprovalShown{Approval: a.id, Surface: s.Surface, Channel: s.Channel, TS: s.TS, Until: until}
 }
 
-// lapse ends an ask whose time is past, for those who come before its waiter wakes up: nothing counts after the
-// deadline. At the deadline itself the journal decides. The caller has the ask's turn.
-func (r *Registry) lapse(ctx context.Context, a *ask) error {
-	as, past := r.past(a, clock())
+// lapse ends an ask whose time is past, for those who come before its waiter wakes up: nothing that came after the
+// deadline counts. At the deadline itself the journal decides. The caller has the ask's turn.
+func (r *Registry) lapse(ctx context.Context, a *ask, came time.Time) error {
+	as, past := r.past(a, came)
 	if !past {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (r *Registry) Unshowable(ctx context.Context, approvalID, surface, reason s
 		return
 	}
 	defer a.unlock()
-	if err := r.lapse(ctx, a); err != nil {
+	if err := r.lapse(ctx, a, clock()); err != nil {
 		a.ids().logger(r.log).Warn("an approval that can't be shown could not be ended yet", "error", err)
 	}
 }

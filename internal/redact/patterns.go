@@ -114,6 +114,15 @@ const secretName = `(?:password|passwd|passphrase|secret|token|api[_-]?key|acces
 // with something behind it goes as a whole.
 const bare = `(?:‹secret, \d+ characters?›|[^\s"'` + "`" + `;|&(){}\[\],<>\\])+`
 
+// A quoted value. Where the line ends before the quote does, it goes to the end of the line: what cuts a text cuts quotes
+// too, and half a secret is one. A quote behind a backslash ends nothing.
+const (
+	doubleQuoted = `"(?P<secret>(?:[^"\\]|\\.)*)(?:"|\\?\z)`
+	singleQuoted = `'(?P<secret>[^']*)(?:'|\z)`
+	// quotedInJSON is one in a command that stands in a JSON string: the quotes themselves are behind backslashes there.
+	quotedInJSON = `\\"(?P<secret>(?:[^"\\]|\\\\\\"|\\[^"])*)(?:\\?"|\\?\z)`
+)
+
 var patterns = []pattern{
 	// To the end of the key, or of the text: a cut key is a key.
 	newPattern(Key, `(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, nil).needing("private key"),
@@ -130,12 +139,14 @@ var patterns = []pattern{
 	newPattern(Named, `(?i)`+secretName+`\\?["']\s*:\s*"(?P<secret>(?:[^"\\\n]|\\.)*)(?:"|\z)`, isReference).needing(secretWords...).having(`:=-`),
 	newPattern(Named, `(?i)`+secretName+`\\"\s*:\s*\\"(?P<secret>[^"\\\n]*)\\"`, isReference).needing(secretWords...).having(`:=-`),
 	// KEY=value, KEY="value"
-	newPattern(Named, `(?i)`+secretName+`\s?=\s?"(?P<secret>[^"\n]*)"`, isReference).needing(secretWords...).having(`:=-`),
-	newPattern(Named, `(?i)`+secretName+`\s?=\s?'(?P<secret>[^'\n]*)'`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)`+secretName+`\s?=\s?`+doubleQuoted, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)`+secretName+`\s?=\s?`+singleQuoted, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)`+secretName+`\s?=\s?`+quotedInJSON, isReference).needing(secretWords...).having(`:=-`),
 	newPattern(Named, `(?i)`+secretName+`=(?P<secret>`+bare+`)`, isReference).needing(secretWords...).having(`:=-`),
 	// --password value, --api-key "value"
-	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+"(?P<secret>[^"\n]*)"`, isReference).needing(secretWords...).having(`:=-`),
-	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+'(?P<secret>[^'\n]*)'`, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+`+doubleQuoted, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+`+singleQuoted, isReference).needing(secretWords...).having(`:=-`),
+	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+`+quotedInJSON, isReference).needing(secretWords...).having(`:=-`),
 	newPattern(Named, `(?i)(?:^|\s)--?[A-Za-z0-9-]*`+secretName+`\s+(?P<secret>`+bare+`)`, isOption).needing(secretWords...).having(`:=-`),
 	// password: value as a whole line (YAML, headers); prose goes on after it
 	newPattern(Named, `(?im)^[\s+-]*[A-Za-z0-9_.-]*`+secretName+`\s*:\s*["']?(?P<secret>`+bare+`)["']?\s*$`, isWord).needing(secretWords...).having(`:=-`),

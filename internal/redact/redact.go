@@ -19,10 +19,15 @@
 //
 // # Invariants
 //
-//   - No literal of eight or more characters is left in what is returned.
+//   - No literal of eight or more characters is left in what is returned, nor
+//     as much of one where the text was cut.
 //   - Redacting twice is redacting once.
 //   - What is hidden is told: every placeholder has a [Hit], so a caller that
 //     needs the whole truth (a card with an Approve button) knows it isn't whole.
+//
+// Whoever shortens a text redacts it first: of half a secret the form is lost, and
+// half a quoted value has no second quote. What is cut all the same is hidden as
+// far as it can be told: a quoted value goes to the end of its line.
 //
 // It is a net, not a wall: a secret of no known shape in no telling place passes.
 package redact
@@ -52,6 +57,13 @@ const (
 type Hit struct {
 	Start, End int // where its placeholder stands in the text that was returned
 	Kind       Kind
+	hidden     []string // what it hides, in pieces where one secret stood in another; it goes nowhere but into [Redactor.With]
+}
+
+// HidesAny tells whether one of these characters is hidden there, and nothing else
+// about it: where they mean something, more than a secret may be hidden.
+func (h Hit) HidesAny(chars string) bool {
+	return slices.ContainsFunc(h.hidden, func(s string) bool { return strings.ContainsAny(s, chars) })
 }
 
 // minLiteral is the length from which a literal is a secret. A shorter one would
@@ -73,6 +85,9 @@ func placeholder(secret string) string {
 
 // isPlaceholder matches a whole text that was already replaced.
 var isPlaceholder = regexp.MustCompile(`^‹secret, \d+ characters?›$`)
+
+// aPlaceholder finds one inside a text.
+var aPlaceholder = regexp.MustCompile(`‹secret, \d+ characters?›`)
 
 // A Redactor hides secrets. It is safe for concurrent use.
 type Redactor struct {
@@ -123,11 +138,55 @@ func (r *Redactor) find(s string) []span {
 			at += i + 1
 		}
 	}
+	found = append(found, r.cut(s)...)
 	lower := strings.ToLower(s)
 	for _, p := range patterns {
 		found = append(found, p.find(s, lower)...)
 	}
 	return union(found)
+}
+
+// cut finds what is left of a literal where somebody shortened the text: its first characters at the end, in front of
+// whatever marks the cut, or its last ones at the beginning. Fewer than minLiteral say nothing.
+func (r *Redactor) cut(s string) []span {
+	var found []span
+	end := strings.TrimRight(s, cutMarks)
+	start := len(s) - len(strings.TrimLeft(s, cutMarks))
+	for _, literal := range r.literals {
+		if n := overlap(end, literal); n > 0 {
+			found = append(found, span{len(end) - n, len(end), Literal})
+		}
+		if n := overlap(literal, s[start:]); n > 0 {
+			found = append(found, span{start, start + n, Literal})
+		}
+	}
+	return found
+}
+
+// cutMarks are what stands where a text was shortened.
+const cutMarks = " \t\r\n….[]"
+
+// overlap is how many bytes a ends with that b begins with, if they are enough characters to say something.
+func overlap(a, b string) int {
+	for n := min(len(a), len(b)); n >= minLiteral; n-- {
+		if strings.HasSuffix(a, b[:n]) && utf8.RuneCountInString(b[:n]) >= minLiteral {
+			return n
+		}
+	}
+	return 0
+}
+
+// With returns a redactor that hides, besides, what was hidden in another text: for other words about the same, where
+// the same secret may stand in a place that doesn't give it away, or be cut off.
+func (r *Redactor) With(hits []Hit) *Redactor {
+	if len(hits) == 0 {
+		return r
+	}
+	secrets := slices.Clone(r.literals)
+	for _, h := range hits {
+		secrets = append(secrets, h.hidden...)
+	}
+	return New(secrets...)
 }
 
 // union sorts spans and joins those that overlap; the first one's kind stays.
@@ -158,7 +217,8 @@ func hide(s string, spans []span, earlier []Hit) (string, []Hit) {
 		for _, h := range earlier {
 			if h.Start >= at && h.End <= end {
 				shift := b.Len() - at
-				hits = append(hits, Hit{h.Start + shift, h.End + shift, h.Kind})
+				h.Start, h.End = h.Start+shift, h.End+shift
+				hits = append(hits, h)
 			}
 		}
 		b.WriteString(s[at:end])
@@ -166,12 +226,23 @@ func hide(s string, spans []span, earlier []Hit) (string, []Hit) {
 	for _, sp := range spans {
 		copyTo(sp.start)
 		mark := placeholder(s[sp.start:sp.end])
-		hits = append(hits, Hit{b.Len(), b.Len() + len(mark), sp.kind})
+		hits = append(hits, Hit{b.Len(), b.Len() + len(mark), sp.kind, sp.hidden(s, earlier)})
 		b.WriteString(mark)
 		at = sp.end
 	}
 	copyTo(len(s))
 	return b.String(), hits
+}
+
+// hidden lists what a span of s hides: its own text, and what the placeholders in it hid before.
+func (sp span) hidden(s string, earlier []Hit) []string {
+	pieces := aPlaceholder.Split(s[sp.start:sp.end], -1)
+	for _, h := range earlier {
+		if sp.start <= h.Start && h.End <= sp.end {
+			pieces = append(pieces, h.hidden...)
+		}
+	}
+	return pieces
 }
 
 // absorb widens the spans that cut into an earlier placeholder to all of it: half

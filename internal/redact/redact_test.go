@@ -50,6 +50,17 @@ func TestText(t *testing.T) {
 		{"option", "mysql --password hunter2 db", "mysql --password ‹secret, 7 characters› db"},
 		{"option quoted", `x --api-key "a b" y`, `x --api-key "‹secret, 3 characters›" y`},
 		{"option equals", "x --token=abc y", "x --token=‹secret, 3 characters› y"},
+		{"a quote that was cut off", `DB_PASSWORD="correct-horse`, `DB_PASSWORD="‹secret, 13 characters›`},
+		{"a single quote that was cut off", `x --password 'correct horse bat…`, `x --password '‹secret, 18 characters›`},
+		{"cut off on a line", "export TOKEN=\"a b\nls", "export TOKEN=\"‹secret, 3 characters›\nls"},
+		{"a quote behind a backslash", `PASSWORD="a\"correct" ls`, `PASSWORD="‹secret, 10 characters›" ls`},
+		{"cut off behind a backslash", `PASSWORD="abc\`, `PASSWORD="‹secret, 3 characters›\`},
+		{"a command in JSON", `{"command":"PASSWORD=\"a b c\" ls"}`, `{"command":"PASSWORD=\"‹secret, 5 characters›\" ls"}`},
+		{"an option in JSON", `{"command":"x --password \"a\\\"b\" ls"}`, `{"command":"x --password \"‹secret, 6 characters›\" ls"}`},
+		{"cut off in JSON", `{"command":"PASSWORD=\"a b c`, `{"command":"PASSWORD=\"‹secret, 5 characters›`},
+		{"own, cut", "echo " + own[:12] + "…", "echo ‹secret, 12 characters›…"},
+		{"own, cut in front", "[…] " + own[8:] + " x", "[…] ‹secret, 14 characters› x"},
+		{"own, cut to little", "echo " + own[:7], "echo our-own"},
 		{"json", `{"password": "hunter2", "user": "bob"}`, `{"password": "‹secret, 7 characters›", "user": "bob"}`},
 		{"json with quotes in it", `{"client_secret":"a\"b"}`, `{"client_secret":"‹secret, 4 characters›"}`},
 		{"json in a string", `{"body":"{\"token\":\"abc\"}"}`, `{"body":"{\"token\":\"‹secret, 3 characters›\"}"}`},
@@ -98,6 +109,38 @@ func TestOrdinary(t *testing.T) {
 		if got, hits := New().Text(s); got != s {
 			t.Errorf("Text(%q) = %q, hits %v", s, got, hits)
 		}
+	}
+}
+
+// What is a secret in one text is one in others about the same, whole or cut.
+func TestWith(t *testing.T) {
+	r := New("literal-secret-1")
+	_, hits := r.Text(`PASSWORD="correct horse" login --token=x1y2z3w4v5 && echo password=Bearer 0123456789abcdef01`)
+	known := r.With(hits)
+	for in, want := range map[string]string{
+		"Log in with correct horse":    "Log in with ‹secret, 13 characters›",
+		"Log in with correct ho…":      "Log in with ‹secret, 10 characters›…",
+		"x1y2z3w4v5 literal-secret-1":  "‹secret, 10 characters› ‹secret, 16 characters›",
+		"it is 0123456789abcdef01":     "it is ‹secret, 18 characters›",
+		"there is nothing to say here": "there is nothing to say here",
+	} {
+		if got, _ := known.Text(in); got != want {
+			t.Errorf("Text(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if r.With(nil) != r {
+		t.Error("a text without a secret made another redactor")
+	}
+}
+
+func TestHidesAny(t *testing.T) {
+	_, hits := New("literal;secret").Text(`A_TOKEN='x; y' B_TOKEN=z password=Bearer 0123456789abcdef01 literal;secret`)
+	var got []bool
+	for _, h := range hits {
+		got = append(got, h.HidesAny("&;"))
+	}
+	if d := cmp.Diff([]bool{true, false, false, false, true}, got); d != "" {
+		t.Error(d)
 	}
 }
 

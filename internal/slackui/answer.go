@@ -108,7 +108,7 @@ func (v *renderer) answerMessage(run *ledger.Run, n int, units []unit) rendering
 			plain = append(plain, u.plain)
 		}
 	}
-	said := short(strings.Join(plain, " "), maxFallback)
+	said := cutShown(strings.Join(strings.Fields(strings.Join(plain, " ")), " "), maxFallback) // visible already
 	if said == "" {
 		said = "Here is the answer."
 	}

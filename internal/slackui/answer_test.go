@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/slack-go/slack"
 
+	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 )
 
@@ -306,5 +307,24 @@ func TestTheAgentsWords(t *testing.T) {
 		if strings.Contains(got, "The agent: “") != shown {
 			t.Errorf("%.20q: %s", words, got)
 		}
+	}
+}
+
+// What was made visible once isn't made visible again, and a line break is a blank in one line.
+func TestTheFallbackOfAnAnswerIsEscapedOnce(t *testing.T) {
+	s := newStory().end(ledger.RunSucceeded, "It says \u202Eabc & more.\n\n```\none\ntwo\n```", "")
+	got := testRenderer().answer(&s.run)
+	if want := `It says \u{202E}abc &amp; more. one two`; len(got) != 1 || got[0].text != want {
+		t.Errorf("the fallback is %q, want %q", got[0].text, want)
+	}
+}
+
+// A refusal passes the redactor, as everything does.
+func TestARefusalHidesSecrets(t *testing.T) {
+	err := &approvals.ExpiredError{Resolution: approvals.Resolution{ApprovalResolved: ledger.ApprovalResolved{
+		Source: ledger.SourceAbort, Reason: "stopped by our-own-secret-token",
+	}}}
+	if got := testRenderer().refusal(err); strings.Contains(got, "our-own") {
+		t.Error(got)
 	}
 }

@@ -71,6 +71,7 @@ func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) render
 	a := c.Approval
 	r := rendering{thing: ledger.Thing{Kind: "card", ID: a.Approval}, run: run.ID}
 	q := v.request(a)
+	v = v.knowing(q.hits)
 	if endingOf(c) != endPending {
 		r.blocks = fit(func(m room) []slack.Block { return v.endedCard(q, c, run, m) })
 		r.text = fallback(v.outcomeText(q, c, run))

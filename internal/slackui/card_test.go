@@ -352,6 +352,12 @@ func TestVeiled(t *testing.T) {
 		{"in a path", "command", "cat /etc/" + secret + "/x", true},
 		{"a URL's password", "command", "psql postgres://bob:hunter2@db/x", false},
 		{"an option", "command", "mysql --password hunter2 db", false},
+		{"a program that looks like a password", "command", "echo it's token='; rm -rf /", true},
+		{"a program between quotes that look like one", "command", "echo 'token='; rm -rf / ; echo ''", true},
+		{"the output of a program", "command", "PASSWORD=\"x$(rm -rf y)\" true", true},
+		{"a program in a key", "command", "echo -----BEGIN PRIVATE KEY-----; rm -rf /", true},
+		{"a program in a URL", "command", "curl https://u:x$(reboot)@host", true},
+		{"a quoted password", "command", "mysql --password 'correct horse' db", false},
 		{"content of a file", "diff", "+" + secret, false},
 		{"a value", "json", "{\n  \"text\": \"" + secret + "\"\n}", false},
 		{"a host", "json", "{\n  \"host\": \"" + secret + "\"\n}", true},
@@ -370,6 +376,15 @@ func TestVeiled(t *testing.T) {
 		if q := v.request(&ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Preview: p}}); !q.veiled {
 			t.Errorf("not veiled: %+v", p)
 		}
+	}
+}
+
+// The first word of a command may be half of a quoted secret. It was judged with the command, and hides no program.
+func TestTheTargetOfACommandIsJudgedWithIt(t *testing.T) {
+	p := ledger.Preview{Summary: `Run PASSWORD="correct horse" ./deploy`, Target: `PASSWORD="correct`, Kind: "command", Body: `PASSWORD="correct horse" ./deploy`}
+	q := testRenderer().request(&ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Preview: p}})
+	if q.veiled || q.secrets != 1 || strings.Contains(q.summary, "correct") {
+		t.Errorf("veiled %v, %d secrets, %q", q.veiled, q.secrets, q.summary)
 	}
 }
 

@@ -55,6 +55,7 @@ type click struct {
 	view, hash, subject string // subject: the approvalId that the modal is about
 
 	trigger string
+	at      time.Time // when it reached us
 	receipt *receipt
 }
 
@@ -85,7 +86,7 @@ func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receip
 		team = cb.Team.ID
 	}
 	c := &click{
-		action: a.ActionID, value: a.Value, block: a.BlockID, trigger: cb.TriggerID, receipt: r,
+		action: a.ActionID, value: a.Value, block: a.BlockID, trigger: cb.TriggerID, at: time.Now(), receipt: r,
 		by: ledger.Actor{Kind: ledger.ActorUser, Team: team, ID: cb.User.ID, Name: cb.User.Name, Via: surface},
 	}
 	if cb.Container.Type == "view" || cb.Container.ViewID != "" {
@@ -99,18 +100,19 @@ func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receip
 	return c
 }
 
-// act hands a click to the lane of what it is about. It is acknowledged when its effect is recorded, or when Slack
-// would lose patience.
+// act hands a click to the lane of what it is about and of who clicked: nobody's click waits for another person's, whose
+// look-up may take seconds. The order among people is the journal's. A click is acknowledged when its effect is recorded,
+// or when Slack would lose patience.
 func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
 	var lane string
 	var work func(context.Context, *click)
 	switch c.action {
 	case actionApprove, actionDeny:
-		lane, work = "ask/"+c.value, u.decide
+		lane, work = "ask/"+c.value+"/"+c.by.ID, u.decide
 	case actionReview:
 		lane, work = "review/"+c.by.ID, u.review
 	case actionStop:
-		lane, work = "stop/"+c.value, u.stop
+		lane, work = "stop/"+c.value+"/"+c.by.ID, u.stop
 	default:
 		u.socket.once("action "+c.action, "a button that isn't known", "action", abridge(c.action))
 		c.receipt.ack()
@@ -129,7 +131,7 @@ func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
 		late.Stop()
 		c.receipt.ack()
 		u.logger(u.about(ctx, c.ids()...)).Warn("too much at once: a click had no effect")
-		u.lanes.do(ctx, "tell/"+c.by.ID, func(ctx context.Context) { u.refuse(ctx, c, busyClick) })
+		u.refuse(ctx, c, busyClick)
 	}
 }
 
@@ -227,12 +229,12 @@ func (s subject) fits(c *click) bool {
 	return c.thread == s.place.Thread || s.place.Thread == "" && c.thread == c.ts
 }
 
-// decide is a click on Approve or Deny.
+// decide is a click on Approve or Deny. Its lane waits for the decision alone: what people are told comes beside it.
 func (u *UI) decide(ctx context.Context, c *click) {
-	ctx, cancel := context.WithTimeout(ctx, decideLimit)
+	limited, cancel := context.WithTimeout(ctx, decideLimit)
 	defer cancel()
-	s, ok, err := u.subject(ctx, c)
-	ctx = u.aboutSubject(ctx, s)
+	s, ok, err := u.subject(limited, c)
+	ctx, limited = u.aboutSubject(ctx, s), u.aboutSubject(limited, s)
 	switch {
 	case err != nil:
 		u.logger(ctx).Error("a click could not be looked up", "error", err)
@@ -247,18 +249,18 @@ func (u *UI) decide(ctx context.Context, c *click) {
 	}
 	if !c.modal() && !s.shown && !s.over {
 		u.outbox.adopt(c.value, c.channel, c.ts)
-		err = u.outbox.shown(ctx, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
+		err = u.outbox.shown(limited, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
 	}
 	var out approvals.Outcome
 	if err == nil {
-		out, err = u.resolve(ctx, c)
+		out, err = u.resolve(limited, c)
 	}
 	c.receipt.ack()
 	u.decided(ctx, c, s, out, err)
 }
 
 func (u *UI) resolve(ctx context.Context, c *click) (approvals.Outcome, error) {
-	d := approvals.Decision{Type: ledger.Denied, By: c.by}
+	d := approvals.Decision{Type: ledger.Denied, By: c.by, Received: c.at}
 	if c.action == actionApprove {
 		d.Type = ledger.Approved
 	}
@@ -282,12 +284,12 @@ func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Out
 		return
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		u.logger(ctx).Error("a decision was not recorded in time", "error", err)
-		u.tell(context.WithoutCancel(ctx), c.place(), c.by.ID, failedClick)
+		u.tell(ctx, c.place(), c.by.ID, failedClick)
 		return
 	}
-	u.refuse(ctx, c, refusal(err))
+	u.refuse(ctx, c, u.renderer.refusal(err))
 	if _, _, over := approvals.Ended(err); over && s.over && !c.modal() {
-		u.restate(ctx, c)
+		u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
 	}
 }
 
@@ -307,7 +309,7 @@ func (u *UI) misfit(ctx context.Context, c *click, s subject) {
 	u.logger(ctx).Warn("a click that doesn't fit its message")
 	if !c.modal() && s.fits(c) {
 		u.refuse(ctx, c, doubleCard)
-		u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(doubleCard))
+		u.override(ctx, c.channel, c.ts, u.renderer.foreign(doubleCard))
 		return
 	}
 	u.refuse(ctx, c, misfitClick)
@@ -323,7 +325,7 @@ func (u *UI) disown(ctx context.Context, c *click, why string) {
 		return
 	}
 	u.refuse(ctx, c, why)
-	u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(why))
+	u.override(ctx, c.channel, c.ts, u.renderer.foreign(why))
 }
 
 // restate shows the last state of an ask that is long over on a card that doesn't show it.
@@ -334,7 +336,7 @@ func (u *UI) restate(ctx context.Context, c *click) {
 	}
 	for _, call := range run.Calls {
 		if call.Approval == a {
-			u.outbox.override(ctx, c.channel, c.ts, u.renderer.card(run, call, a.Until()))
+			u.override(ctx, c.channel, c.ts, u.renderer.card(run, call, a.Until()))
 		}
 	}
 }
@@ -345,10 +347,11 @@ func (u *UI) closeModal(ctx context.Context, c *click, sentence string) {
 }
 
 func (u *UI) closeModalWith(ctx context.Context, c *click, block slack.Block) {
-	view := lastModal(block)
-	if _, err := u.client.api.UpdateViewContext(ctx, view, "", "", c.view); err != nil {
-		u.logger(ctx).Warn("a modal could not be updated", "error", err)
-	}
+	u.beside(ctx, "modal/"+c.view, func(ctx context.Context) {
+		if _, err := u.client.api.UpdateViewContext(ctx, lastModal(block), "", "", c.view); err != nil {
+			u.logger(ctx).Warn("a modal could not be updated", "error", err)
+		}
+	})
 }
 
 // lastModal is a modal in which there is nothing left to do.
@@ -367,7 +370,7 @@ func sentenceBlock(sentence string) slack.Block {
 
 // stop is a click on Stop, on a run's progress.
 func (u *UI) stop(ctx context.Context, c *click) {
-	ctx, cancel := context.WithTimeout(ctx, decideLimit)
+	limited, cancel := context.WithTimeout(ctx, decideLimit)
 	defer cancel()
 	session, place, fits, known := u.outbox.stoppable(c.value, c.channel, c.ts)
 	ctx = u.about(ctx, "session", session)
@@ -380,14 +383,14 @@ func (u *UI) stop(ctx context.Context, c *click) {
 		u.refuse(ctx, c, misfitClick)
 		return
 	}
-	err := u.agent.Stop(ctx, c.value, c.by)
+	err := u.agent.Stop(limited, c.value, c.by)
 	c.receipt.ack()
 	switch {
 	case err == nil:
 	case errors.Is(err, ledger.ErrNotRecorded):
 		u.tell(ctx, c.place(), c.by.ID, notRecordedStop)
 	default:
-		u.tell(ctx, c.place(), c.by.ID, refusal(err))
+		u.tell(ctx, c.place(), c.by.ID, u.renderer.refusal(err))
 	}
 }
 

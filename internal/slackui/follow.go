@@ -128,13 +128,14 @@ func (o *outbox) drain(ctx context.Context) {
 	}
 }
 
-// quiet tells whether nothing is under way and no ending is left to be brought out.
+// quiet tells whether nothing is under way and no ending is left to be brought out. What Slack said no to again and again
+// is left to the next process.
 func (o *outbox) quiet() bool {
 	if o.calls > 0 {
 		return false
 	}
 	for t := range o.book.dirty {
-		if r := o.rank(t); t.run != "" && (r == rankAnswer || r == rankEnding) {
+		if r := o.rank(t); t.run != "" && t.noes < askNoes && (r == rankAnswer || r == rankEnding) {
 			return false
 		}
 	}

@@ -136,11 +136,11 @@ func (n remark) session(team string) string {
 
 // receive decides what a message does, records it, and acknowledges it then.
 func (u *UI) receive(ctx context.Context, n remark) {
-	ctx, cancel := context.WithTimeout(ctx, receiveLimit)
+	limited, cancel := context.WithTimeout(ctx, receiveLimit)
 	defer cancel()
 	session := n.session(u.client.Team)
 	if !n.direct && !n.mentionsBot {
-		ours, err := u.threads.ours(ctx, u.journal, session)
+		ours, err := u.threads.ours(limited, u.journal, session)
 		if err != nil {
 			u.logger(ctx).Error("a message could not be looked at; it has to come again", "error", err)
 			return
@@ -150,13 +150,13 @@ func (u *UI) receive(ctx context.Context, n remark) {
 			return
 		}
 	}
-	m, why := u.consider(ctx, n)
+	m, why := u.consider(limited, n)
 	if m == nil {
 		n.receipt.ack()
 		return
 	}
-	by := ledger.Actor{Kind: ledger.ActorUser, Team: n.team, ID: n.user, Name: u.userName(ctx, n.user), Via: surface}
-	_, err := u.agent.Receive(ctx, ledger.Event{Session: session, Actor: by, Body: m})
+	by := ledger.Actor{Kind: ledger.ActorUser, Team: n.team, ID: n.user, Name: u.userName(limited, n.user), Via: surface}
+	_, err := u.agent.Receive(limited, ledger.Event{Session: session, Actor: by, Body: m})
 	u.received(ctx, n, m, why, err)
 	if err == nil && m.Disposition == ledger.Starts {
 		u.threads.add(session)

@@ -83,3 +83,14 @@ func retryAfter(n int) time.Duration {
 	}
 	return min(firstRetry<<max(n-1, 0), longestRetry)
 }
+
+// longestPatience is how long a message waits at most of which Slack keeps saying something that we don't understand.
+const longestPatience = 10 * time.Minute
+
+// patience is how long the n-th no in a row makes us wait, where we don't know whether it stays one.
+func patience(n int) time.Duration {
+	if n > 10 {
+		return longestPatience
+	}
+	return min(firstRetry<<max(n-1, 0), longestPatience)
+}

@@ -142,7 +142,10 @@ func TestVerdicts(t *testing.T) {
 		unsure:    {errUnanswered, slack.StatusCodeError{Code: 503}, slackSays("internal_error"), fmt.Errorf("reset")},
 		failed:    {slackSays("accesslimited")},
 		malformed: {slackSays("invalid_blocks"), slackSays("msg_blocks_too_long")},
-		refused:   {slackSays("message_not_found"), slackSays("channel_not_found"), slackSays("is_archived"), slackSays("never_heard_of")},
+		absent:    {slackSays("message_not_found"), slackSays("channel_not_found"), slackSays("is_archived")},
+		frozen:    {slackSays("cant_update_message"), slackSays("edit_window_closed")},
+		refused:   {slackSays("not_in_channel"), slackSays("missing_scope"), slackSays("restricted_action")},
+		puzzling:  {slackSays("never_heard_of"), slackSays("access_denied"), slackSays("org_login_required"), slackSays("invalid_arguments")},
 		locked:    {slackSays("token_revoked"), slackSays("invalid_auth")},
 	} {
 		for _, err := range errs {

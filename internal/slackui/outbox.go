@@ -29,6 +29,17 @@ const (
 	// lookAgain is how long a post that was never answered may take to arrive.
 	lookAgain = 5 * time.Second
 
+	// usualTries is how often a call may fail before its message has to let others go first.
+	usualTries = 3
+
+	// askNoes and otherNoes are how often Slack may say no to a post, for a reason that we don't know, before the thing is
+	// given up: an ask within seconds, so that nobody waits for an answer that can't come, all else within half an hour.
+	askNoes   = 4
+	otherNoes = 11
+
+	// findNoes is the same for looking for a message.
+	findNoes = 3
+
 	findPage  = 200
 	findPages = 20
 )
@@ -156,13 +167,14 @@ func (o *outbox) queue() []*thing {
 	type entry struct {
 		t    *thing
 		rank rank
+		late int // what failed again and again comes after the others
 	}
 	all := make([]entry, 0, len(o.book.dirty))
 	for t := range o.book.dirty {
-		all = append(all, entry{t, o.rank(t)})
+		all = append(all, entry{t, o.rank(t), max(t.tries-usualTries, 0)})
 	}
 	slices.SortFunc(all, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.t.order, b.t.order))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.late, b.late), cmp.Compare(a.t.order, b.t.order))
 	})
 	out := make([]*thing, len(all))
 	for i, e := range all {
@@ -187,6 +199,9 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 		return o.settle(ctx, t)
 	case t.stands() && !t.recorded && t.run != "":
 		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, t.until) })
+		return time.Time{}
+	case t.stands() && t.frozen != "":
+		o.start(ctx, t, func(ctx context.Context) { o.abandon(ctx, t) })
 		return time.Time{}
 	case !t.stands() && t.looks > 0:
 		return o.find(ctx, t, now)
@@ -280,6 +295,10 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 		return at
 	}
 	out, until, final := o.book.render(t, o.renderer, now)
+	if t.held != "" && !final {
+		delete(o.book.dirty, t)
+		return time.Time{}
+	}
 	if out.hash() == t.confirmed && now.After(t.shaky) {
 		t.final = final
 		if !final {
@@ -330,7 +349,7 @@ func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bo
 	a := judge(err)
 	o.mu.Lock()
 	o.posted(t, ts, out, final, a)
-	until, record := t.until, t.stands() && !t.recorded && t.run != ""
+	until, record, gone := t.until, t.stands() && !t.recorded && t.run != "", t.gone
 	if time.Since(began) > lateAfter {
 		until = time.Time{} // counted anew, from now
 	}
@@ -338,8 +357,8 @@ func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bo
 	if record {
 		o.record(ctx, t, until)
 	}
-	if a.verdict == refused {
-		o.unshowable(ctx, t, a.code)
+	if gone != "" {
+		o.unshowable(ctx, t, gone)
 	}
 }
 
@@ -351,7 +370,7 @@ func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer
 	switch a.verdict {
 	case confirmed:
 		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), final
-		t.tries, t.notBefore, t.updated = 0, time.Time{}, now
+		t.tries, t.noes, t.notBefore, t.updated = 0, 0, time.Time{}, now
 		return
 	case limited:
 		ch.stop(now, o.retry(t, a, now))
@@ -365,6 +384,18 @@ func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer
 		return
 	}
 	o.setback(t, a, now)
+	switch a.verdict {
+	case absent, refused:
+		t.gone = a.code
+	case malformed:
+		if !t.plainer(final, now) {
+			t.gone = a.code
+		}
+	case puzzling, frozen:
+		if o.book.open(t) && t.noes >= askNoes || t.noes >= otherNoes {
+			t.gone = a.code
+		}
+	}
 }
 
 func (o *outbox) sendUpdate(ctx context.Context, t *thing, out rendering, final bool) {
@@ -372,14 +403,9 @@ func (o *outbox) sendUpdate(ctx context.Context, t *thing, out rendering, final 
 	if err == nil && ts != t.ts {
 		err = errUnanswered
 	}
-	a := judge(err)
 	o.mu.Lock()
-	o.updated(t, out, final, a)
-	gone := t.gone
-	o.mu.Unlock()
-	if gone != "" {
-		o.unshowable(ctx, t, gone)
-	}
+	defer o.mu.Unlock()
+	o.updated(t, out, final, judge(err))
 }
 
 // updated takes in the answer to an update.
@@ -387,7 +413,7 @@ func (o *outbox) updated(t *thing, out rendering, final bool, a answer) {
 	now := time.Now()
 	switch a.verdict {
 	case confirmed:
-		t.tries, t.notBefore = 0, time.Time{}
+		t.tries, t.noes, t.held, t.notBefore = 0, 0, "", time.Time{}
 		if now.Before(t.shaky) {
 			// An update that was sent before may still be under way. This one is sent again when it can't be any more.
 			t.confirmed, t.notBefore, t.shaky = "", t.shaky, time.Time{}
@@ -404,6 +430,40 @@ func (o *outbox) updated(t *thing, out rendering, final bool, a answer) {
 		}
 	}
 	o.setback(t, a, now)
+	switch a.verdict {
+	case absent, frozen:
+		t.lost(a.code, final)
+	case malformed:
+		t.plainer(final, now) // if it is plain already, it waits: there is a message with buttons to be changed
+	}
+}
+
+// lost takes in that a thing's message is gone, or can't be edited any more. What is said while that may not be the end of
+// it isn't believed: a card that is left alone then would show buttons while the tool runs.
+func (t *thing) lost(code string, final bool) {
+	t.notBefore = time.Time{}
+	switch {
+	case !final:
+		t.held = code
+	case t.movable(code):
+		t.frozen = code
+	default:
+		t.gone = code
+	}
+}
+
+// plainer makes a thing plainer, whose blocks Slack doesn't take; false: it is as plain as can be.
+func (t *thing) plainer(final bool, now time.Time) bool {
+	switch {
+	case !t.plain:
+		t.plain = true
+	case final && !t.bare:
+		t.bare = true
+	default:
+		return false
+	}
+	t.notBefore = now
+	return true
 }
 
 // gotAnswer tells whether Slack did answer, so that nothing of the call is under way any more.
@@ -427,20 +487,39 @@ func (o *outbox) setback(t *thing, a answer, now time.Time) {
 	switch a.verdict {
 	case limited:
 		wait = 0 // the bucket waits
-	case malformed:
-		if t.plain {
-			t.gone = a.code
-			break
-		}
-		t.plain, wait = true, 0
-	case refused:
-		t.gone = a.code
+	case puzzling, refused, frozen, malformed:
+		t.noes++
+		wait = patience(t.noes)
 	case locked:
 		o.err = botRefusal(a.err)
 	}
 	t.notBefore = now.Add(wait)
 	o.logOf(t).Warn("Slack did not take a message", "verdict", a.verdict, "code", a.code, "tries", t.tries,
 		"error", a.err)
+}
+
+// abandon writes into the journal that a thing's message can't be edited any more, and takes it from there: the thing's
+// last state is posted as a new message.
+func (o *outbox) abandon(ctx context.Context, t *thing) {
+	o.mu.Lock()
+	ts := t.ts
+	e := ledger.Event{Session: o.session(t), Run: t.run, Call: t.call, Actor: ledger.System, Body: &ledger.MessageSettled{
+		Thing: t.Thing, Channel: t.channel, TS: ts, Rendering: t.confirmed, Gone: t.frozen,
+	}}
+	o.mu.Unlock()
+	_, err := o.journal.Append(ctx, e)
+	if _, ok := errors.AsType[*ledger.ConflictError](err); ok {
+		err = nil // it is recorded already
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		t.tries++
+		t.notBefore = time.Now().Add(retryAfter(t.tries))
+		o.log.Error("a message that can't be edited could not be recorded as such", "kind", t.Kind, "id", t.ID, "error", err)
+		return
+	}
+	t.leave(ts)
 }
 
 // unshowable tells the registry that an ask can't be put to anybody here, so that nobody waits for an answer.
@@ -588,7 +667,7 @@ func (o *outbox) search(ctx context.Context, t *thing) {
 			t.tries, t.notBefore = 0, now.Add(lookAgain)
 			return
 		}
-	case a.verdict == refused:
+	case a.verdict == refused, a.verdict == absent, t.noes >= findNoes:
 		// It can't be looked for, ever. Then a second message is better than none: both carry the same approvalId, and
 		// it is decided once.
 		o.logOf(t).Error("messages can't be looked for", "code", a.code, "channel", t.place.Channel)
@@ -601,7 +680,7 @@ func (o *outbox) search(ctx context.Context, t *thing) {
 		o.setback(t, a, now)
 		return
 	}
-	t.tries, t.notBefore = 0, time.Time{}
+	t.tries, t.noes, t.notBefore = 0, 0, time.Time{}
 }
 
 // lookUp pages through the messages of the thing's place, and finds its own by the metadata.
@@ -652,5 +731,5 @@ func (o *outbox) page(ctx context.Context, t *thing, cursor string) ([]slack.Mes
 func (o *outbox) is(m slack.Message, t *thing) bool {
 	p := m.Metadata.EventPayload
 	return (m.User == o.client.BotUser || m.BotID == o.client.BotID) && m.Metadata.EventType == metadataType &&
-		p["kind"] == t.Kind && p["id"] == t.ID
+		p["kind"] == t.Kind && p["id"] == t.ID && !slices.Contains(t.left, m.Timestamp)
 }

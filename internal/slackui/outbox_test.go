@@ -147,7 +147,7 @@ func TestASlowPostCostsNobodyTime(t *testing.T) {
 
 // Scenario 14: a card that can't be posted ends its ask at once.
 func TestAnAskThatCantBeShownIsDenied(t *testing.T) {
-	for _, code := range []string{"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "missing_scope", "never_heard_of"} {
+	for _, code := range []string{"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "missing_scope"} {
 		t.Run(code, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.fault(devslack.Fault{Method: "chat.postMessage", Match: `"kind":"card"`, Times: -1, Error: code})

@@ -23,6 +23,14 @@ func plain(r rendering) rendering {
 	return out
 }
 
+// bare says no more than a notification does, without buttons: for the last state
+// of a message of which Slack takes not even plain blocks.
+func bare(r rendering) rendering {
+	said := &slack.TextBlockObject{Type: slack.MarkdownType, Text: r.text, Verbatim: true}
+	r.blocks = []slack.Block{slack.NewSectionBlock(said, nil, nil)}
+	return r
+}
+
 func plainPlan(p *slack.PlanBlock) slack.Block {
 	list := slack.NewRichTextList(slack.RTEListBullet, 0)
 	for _, t := range p.Tasks {

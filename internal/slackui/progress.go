@@ -199,23 +199,21 @@ func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardB
 // what is the call's target: the tool's own words for it. The arguments have to do
 // where there are none and nothing else says what became of it.
 func (v *renderer) what(c *ledger.Call) string {
-	for _, summary := range []string{summaryOf(c.Approval), decided(c.Decision)} {
-		if strings.TrimSpace(summary) != "" {
-			return v.line(summary, maxTaskDetails)
+	if c.Approval != nil {
+		_, body := content(c.Approval)
+		_, hits := v.redactor.Text(body)
+		if summary := v.knowing(hits).summary(c.Approval, maxTaskDetails); summary != "" {
+			return summary
 		}
+	} else if summary := decided(c.Decision); strings.TrimSpace(summary) != "" {
+		_, hits := v.redactor.Text(c.Arguments)
+		return v.knowing(hits).line(summary, maxTaskDetails)
 	}
 	ended := c.Finished != nil && c.Finished.Reason == ""
 	if args := strings.TrimSpace(c.Arguments); ended && args != "" && args != "{}" {
 		return v.line(args, maxTaskDetails)
 	}
 	return ""
-}
-
-func summaryOf(a *ledger.Approval) string {
-	if a == nil {
-		return ""
-	}
-	return a.Preview.Summary
 }
 
 func decided(d *ledger.PermissionDecided) string {

@@ -15,46 +15,36 @@ import (
 // A request is what people are asked to approve, ready to be shown: without
 // secrets, everything visible, nothing left out.
 type request struct {
-	summary string   // what will happen and to what
-	tool    string   // the tool's name
-	kind    string   // command, diff or json
-	body    string   // the exact content
-	raw     string   // body before it was made visible, for excerpts
-	notes   []string // what one should know
-	chars   int      // of the content
-	marked  bool     // something took an escape
-	secrets int      // how many were hidden
-	veiled  bool     // a secret hides the program, the path or the host
-	mixed   string   // a word whose letters come from several alphabets
+	summary string       // what will happen and to what
+	tool    string       // the tool's name
+	kind    string       // command, diff or json
+	body    string       // the exact content
+	raw     string       // body before it was made visible, for excerpts
+	notes   []string     // what one should know
+	chars   int          // of the content
+	marked  bool         // something took an escape
+	hits    []redact.Hit // what was hidden in body
+	secrets int          // how many were hidden altogether
+	veiled  bool         // a secret hides the program, the path or the host
+	mixed   string       // a word whose letters come from several alphabets
 }
 
 // request reads an ask. It is made from the tool's preview, which is complete by
 // contract; where there is none, from the arguments themselves.
 func (v *renderer) request(a *ledger.Approval) request {
 	p := a.Preview
-	kind, body := p.Kind, p.Body
-	if body == "" {
-		kind, body = "json", indented(a.Arguments)
-	}
+	kind, body := content(a)
 	q := request{kind: kind, chars: utf8.RuneCountInString(body)}
-	var hits []redact.Hit
-	q.raw, hits = v.redactor.Text(body)
-	q.secrets = len(hits)
-	q.veiled = hides(kind, q.raw, hits)
+	q.raw, q.hits = v.redactor.Text(body)
+	q.secrets = len(q.hits)
+	q.veiled = hides(kind, q.raw, q.hits)
 	q.body, q.marked = visible(q.raw)
-	about := []string{p.Target, a.Tool, p.Summary}
-	if kind == "command" { // its summary is the beginning of the command, which was judged above
-		about = about[:2]
-	}
-	for _, part := range about {
-		if _, hits := v.redactor.Text(part); len(hits) > 0 {
-			q.veiled = true
-		}
-	}
+	q.veiled = q.veiled || v.veils(kind, body, a)
 	_, marked := visibleLine(p.Summary)
 	q.marked = q.marked || marked
-	q.summary = v.line(p.Summary, maxSummaryChars)
-	if strings.TrimSpace(p.Summary) == "" {
+	about := v.knowing(q.hits)
+	q.summary = about.summary(a, maxSummaryChars)
+	if q.summary == "" {
 		q.summary = "Use " + v.line(a.Tool, maxNameChars)
 	}
 	q.tool = v.line(a.Tool, maxNameChars)
@@ -65,8 +55,47 @@ func (v *renderer) request(a *ledger.Approval) request {
 		q.secrets += len(hits)
 		q.marked = q.marked || marked
 	}
-	q.mixed = mixedWord(v.clean(p.Summary+" "+p.Target) + " " + q.raw)
+	q.mixed = mixedWord(about.clean(p.Summary) + " " + about.clean(p.Target) + " " + q.raw)
 	return q
+}
+
+// content is what is asked about, exactly, and how it wants to be shown.
+func content(a *ledger.Approval) (kind, body string) {
+	if a.Preview.Body == "" {
+		return "json", indented(a.Arguments)
+	}
+	return a.Preview.Kind, a.Preview.Body
+}
+
+// knowing is a renderer for other words about a text with these secrets: they are
+// secrets there too, although the place may not give them away, or may be cut off.
+func (v *renderer) knowing(hits []redact.Hit) *renderer {
+	w := *v
+	w.redactor = v.redactor.With(hits)
+	return &w
+}
+
+// summary is the tool's own words for a request, shortened; empty if it has none.
+func (v *renderer) summary(a *ledger.Approval, max int) string {
+	if strings.TrimSpace(a.Preview.Summary) == "" {
+		return ""
+	}
+	return v.line(a.Preview.Summary, max)
+}
+
+// veils tells whether a secret hides what a request is about outside of its
+// content. Of a command, the summary is the beginning and the target a word: both
+// were judged with the content.
+func (v *renderer) veils(kind, body string, a *ledger.Approval) bool {
+	for _, part := range []string{a.Preview.Target, a.Tool, a.Preview.Summary} {
+		if kind == "command" && (part == a.Preview.Summary || strings.Contains(body, part)) {
+			continue
+		}
+		if _, hits := v.redactor.Text(part); len(hits) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // indented is canonical JSON for reading.
@@ -82,7 +111,9 @@ func indented(arguments string) string {
 // may not. hides tells whether it is, and rather says so once too often:
 //
 //   - in a command: the first word of any part of it, or inside a word that reads
-//     as a path or a URL (a URL's password hides nothing of that)
+//     as a path or a URL (a URL's password hides nothing of that), or with characters
+//     in it that a shell reads: what looks like a quoted password to us may be the
+//     end of a quote and a command to the shell
 //   - in a diff: the name of the file is in the target, so nothing of the body counts
 //   - in JSON: the value of a member that is called like a place or a program
 func hides(kind, body string, hits []redact.Hit) bool {
@@ -90,7 +121,7 @@ func hides(kind, body string, hits []redact.Hit) bool {
 		switch kind {
 		case "diff":
 		case "command":
-			if startsCommand(body[:h.Start]) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
+			if h.HidesAny(shellSigns) || startsCommand(body[:h.Start]) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
 				return true
 			}
 		default:
@@ -101,6 +132,9 @@ func hides(kind, body string, hits []redact.Hit) bool {
 	}
 	return false
 }
+
+// shellSigns separate, redirect and nest commands, or stand for the output of one.
+const shellSigns = ";|&$`(){}<>\n\r"
 
 // placeMember matches a line of indented JSON up to the value of such a member.
 var placeMember = regexp.MustCompile(`(?i)"[^"]*(?:path|file|dir|folder|url|uri|host|address|server|endpoint|command|cmd|program|executable|binary|script|target|bucket|repo|branch|database|table|channel|recipient|email|to)"\s*:`)

@@ -23,6 +23,7 @@ const callbackReview = "review"
 // until that stands in Slack: reviewLinked is the modal then.
 func (v *renderer) review(run *ledger.Run, c *ledger.Call) (slack.ModalViewRequest, *reviewFile) {
 	q := v.request(c.Approval)
+	v = v.knowing(q.hits)
 	if endingOf(c) != endPending {
 		return v.modal(c, richText(paragraph(bold(q.summary)), paragraph(v.outcome(c, run).elements...))), nil
 	}
@@ -45,6 +46,7 @@ func (v *renderer) reviewLinked(run *ledger.Run, c *ledger.Call, permalink strin
 		view, _ := v.review(run, c)
 		return view
 	}
+	v = v.knowing(q.hits)
 	link := slack.NewRichTextSectionLinkElement(permalink, "Open the file with all of it", nil)
 	return v.modal(c, v.reviewBlocks(q, c, run, paragraph(link, text(", read it, and decide here.")), true)...)
 }

@@ -139,10 +139,13 @@ func (o *outbox) override(ctx context.Context, channel, ts string, out rendering
 		}
 		_, _, _, err := o.client.api.UpdateMessageContext(ctx, channel, ts, options(out)...)
 		a := judge(err)
-		if a.verdict == malformed {
+		switch a.verdict {
+		case confirmed, absent, frozen, locked:
+			return
+		case malformed:
 			out = plain(out)
 		}
-		if a.verdict == confirmed || a.verdict == refused || a.verdict == locked || try >= 8 {
+		if try >= 8 {
 			return
 		}
 		if sleep(ctx, max(a.after, retryAfter(try))) != nil {

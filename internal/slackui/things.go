@@ -38,11 +38,16 @@ type thing struct {
 	final       bool      // the confirmed rendering is the last one
 	settled     bool      // and the journal knows it
 	gone        string    // Slack's error code, where it can't stand any more
+	held        string    // the same, learned before its last state: it is left alone until that, and tried once more
+	frozen      string    // Slack's error code, where its last state has to be said in another message
+	left        []string  // ts of the message that it had before, which can't be edited any more
 
 	busy      bool      // a call is under way
 	looks     int       // how often it has to be looked for before it may be posted (again): it may stand there already
 	plain     bool      // Slack didn't take its blocks; it gets plain ones
+	bare      bool      // nor those; it gets its text alone, if that is its last state
 	tries     int       // failed calls since the last that succeeded
+	noes      int       // those among them where Slack said no and we don't know whether it stays one
 	notBefore time.Time // when it may be tried again
 	updated   time.Time // of a progress: when it was last sent
 	passing   time.Time // of a card: until when it is left as it is, because its call will hardly take longer
@@ -51,6 +56,20 @@ type thing struct {
 
 // stands tells whether the thing has a message in Slack.
 func (t *thing) stands() bool { return t.ts != "" }
+
+// movable tells whether a thing whose message can't be edited gets another one, for its last state. An answer has said all
+// that it will ever say; and where a second message can't be edited, nor will a third.
+func (t *thing) movable(code string) bool {
+	return slices.Contains(fixed, code) && t.Kind != kindAnswer && len(t.left) == 0
+}
+
+// leave forgets the message that a thing had.
+func (t *thing) leave(ts string) {
+	t.left = append(t.left, ts)
+	t.channel, t.ts, t.confirmed, t.frozen = "", "", "", ""
+	t.recorded, t.final, t.looks, t.tries, t.noes = false, false, 0, 0, 0
+	t.notBefore, t.shaky = time.Time{}, time.Time{}
+}
 
 // A book is the reading of the journal that the outbox brings to Slack: the runs that have a place there and aren't
 // settled, the messages that wait for their turn, and the things that come of both. It isn't safe for concurrent use;
@@ -132,6 +151,11 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 		if t == nil || t.settled {
 			continue
 		}
+		if p.Settled && t.movable(p.Gone) {
+			t.leave(p.TS)
+			t.looks = 1
+			continue
+		}
 		t.channel, t.ts, t.confirmed, t.recorded = p.Channel, p.TS, p.Rendering, true
 		t.looks, t.settled, t.gone = 0, p.Settled, p.Gone
 	}
@@ -190,6 +214,9 @@ func (b *book) touch(e ledger.Event) {
 		ends := e.Call == "" && t.Kind != kindAnswer
 		if t.Kind == kindProgress || ends || (t.Kind == kindCard && t.call == e.Call) {
 			b.dirty[t] = true
+			if t.noes > 0 && t.stands() && (ends || t.Kind == kindCard) {
+				t.notBefore = time.Time{} // it has something else to say; the limits hold all the same
+			}
 		}
 	}
 }
@@ -274,7 +301,10 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 		}
 		final = true
 	}
-	if t.plain {
+	switch {
+	case t.bare && final:
+		out = bare(out)
+	case t.plain:
 		out = plain(out)
 	}
 	return out, until, final

@@ -49,20 +49,22 @@ type UI struct {
 	log       *slog.Logger
 
 	socket  *socket
-	lanes   *lanes
+	lanes   *lanes // the effects of clicks and messages
+	replies *lanes // what follows from them
 	outbox  *outbox
 	threads *threads
 
 	tellMu sync.Mutex
 	tells  bucket
+	told   map[whisper]time.Time // what is said privately: when it was, or zero while it is on its way
 }
 
 // New makes a UI; [UI.Run] brings it to life.
 func New(cfg Config) *UI {
 	u := &UI{
 		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, agent: cfg.Agent, channels: cfg.Channels,
-		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), threads: newThreads(),
-		tells: bucket{every: tellEvery, burst: tellBurst},
+		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
+		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
 	}
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
@@ -122,74 +124,38 @@ func (u *UI) Run(ctx context.Context) error {
 	u.lanes.close()
 	wg.Wait()
 	u.lanes.wait()
+	u.replies.close()
+	u.replies.wait()
 	if err := context.Cause(work); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
 
-// finish takes nothing new, lets what was taken end, and brings out how everything ended.
+// finish takes nothing new, lets what was taken end, and brings out how everything ended. Private sentences come last:
+// they are worth less than the end of a card.
 func (u *UI) finish(work context.Context) {
 	grace, cancel := context.WithTimeout(work, u.grace)
 	defer cancel()
-	u.lanes.close()
+	if !idle(grace, u.lanes) {
+		return // Run ends their context and waits for them
+	}
+	u.outbox.drain(grace)
+	idle(grace, u.replies)
+}
+
+// idle closes lanes and waits for what is in them; false: ctx ended before.
+func idle(ctx context.Context, l *lanes) bool {
+	l.close()
 	over := make(chan struct{})
 	go func() {
-		u.lanes.wait()
+		l.wait()
 		close(over)
 	}()
 	select {
 	case <-over:
-	case <-grace.Done():
-		return // Run ends their context and waits for them
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	u.outbox.drain(grace)
-}
-
-// tell says something to one person, where only they see it.
-func (u *UI) tell(ctx context.Context, place ledger.Place, user, sentence string) {
-	if err := u.mayTell(ctx); err != nil {
-		u.logger(ctx).Warn("a private sentence was not sent", "to", user, "error", err)
-		return
-	}
-	opts := []slack.MsgOption{
-		slack.MsgOptionText(sentence, false), slack.MsgOptionParse(false),
-		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
-	}
-	if place.Thread != "" {
-		opts = append(opts, slack.MsgOptionTS(place.Thread))
-	}
-	for try := 1; ; try++ {
-		_, err := u.client.api.PostEphemeralContext(ctx, place.Channel, user, opts...)
-		a := judge(err)
-		if a.verdict == confirmed {
-			return
-		}
-		retry := a.verdict == limited || a.verdict == failed || a.verdict == unsure
-		if !retry || try == 3 || sleep(ctx, max(a.after, retryAfter(try))) != nil {
-			u.logger(ctx).Warn("a private sentence was not sent", "to", user, "error", err)
-			return
-		}
-	}
-}
-
-// errBusy: people are told less when there is too much to tell.
-var errBusy = errors.New("too many private sentences at once")
-
-// mayTell waits for the next free place, a few seconds at most.
-func (u *UI) mayTell(ctx context.Context) error {
-	const most = 10 * time.Second
-	u.tellMu.Lock()
-	now := time.Now()
-	at := u.tells.at(now, 0)
-	if at.Sub(now) > most {
-		u.tellMu.Unlock()
-		return errBusy
-	}
-	u.tells.take(now)
-	u.tellMu.Unlock()
-	if at.After(now) {
-		return sleep(ctx, at.Sub(now))
-	}
-	return nil
 }

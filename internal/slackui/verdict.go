@@ -17,7 +17,10 @@ const (
 	failed    verdict = "failed"    // it certainly didn't happen: try again
 	unsure    verdict = "unsure"    // it may have happened
 	malformed verdict = "malformed" // Slack doesn't take these blocks
-	refused   verdict = "refused"   // it never will
+	absent    verdict = "absent"    // what it is about doesn't exist any more, or takes nothing any more
+	frozen    verdict = "frozen"    // the message stands there and can't be edited any more
+	refused   verdict = "refused"   // nothing can be posted there; what is there already is another matter
+	puzzling  verdict = "puzzling"  // a no of which we don't know whether it stays one
 	locked    verdict = "locked"    // our token is refused
 )
 
@@ -32,6 +35,9 @@ type answer struct {
 // errUnanswered: Slack answered with something that confirms nothing: no error and no message.
 var errUnanswered = errors.New("an answer that confirms nothing")
 
+// Only what is certain is in these lists. A code that is in none may be new, or pass when an administrator has had a look:
+// it never ends a message.
+//
 // transient are the codes of failures that pass. Slack says of the second group that the call may have taken effect.
 var (
 	transient = []string{
@@ -41,7 +47,14 @@ var (
 	doubtful  = []string{"internal_error", "fatal_error", "request_timeout", "service_unavailable", "timeout", "posting_to_channel_failed", "messaging_processing_failed"}
 	tooMuch   = []string{"ratelimited", "rate_limited", "message_limit_exceeded"}
 	badBlocks = []string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_blocks_too_many", "block_mismatch", "msg_too_long", "no_text"}
-	badToken  = []string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}
+	nothing   = []string{"message_not_found", "channel_not_found", "is_archived"}
+	fixed     = []string{"cant_update_message", "edit_window_closed"}
+	closed    = []string{
+		"not_in_channel", "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
+		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "thread_locked",
+		"messages_tab_disabled", "cannot_reply_to_message", "missing_scope",
+	}
+	badToken = []string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}
 )
 
 // judge reads the error of a call that posts, updates or looks for a message.
@@ -53,7 +66,7 @@ func judge(err error) answer {
 		return answer{verdict: limited, code: "ratelimited", after: e.RetryAfter, err: err}
 	}
 	code := errorCode(err)
-	a := answer{verdict: refused, code: code, err: err}
+	a := answer{verdict: puzzling, code: code, err: err}
 	switch {
 	case code == "":
 		// No connection, a time limit, a 5xx, a page of a proxy: there is no telling how far the call came.
@@ -66,6 +79,12 @@ func judge(err error) answer {
 		a.verdict = failed
 	case slices.Contains(badBlocks, code):
 		a.verdict = malformed
+	case slices.Contains(nothing, code):
+		a.verdict = absent
+	case slices.Contains(fixed, code):
+		a.verdict = frozen
+	case slices.Contains(closed, code):
+		a.verdict = refused
 	case slices.Contains(badToken, code):
 		a.verdict = locked
 	}

@@ -326,9 +326,9 @@ func count(n int, one, many string) string {
 
 // refusal is the private sentence, in mrkdwn, for a person whose click had no
 // effect.
-func refusal(err error) string {
+func (v *renderer) refusal(err error) string {
 	if e, ok := errors.AsType[*approvals.RefusedError](err); ok {
-		s := escape(sentence(short(e.Reason, maxReasonChars), "You can't do that here"))
+		s := escape(sentence(v.line(e.Reason, maxReasonChars), "You can't do that here"))
 		if who := allowed(e.Allowed); who != "" {
 			s += " Those who can: " + who + "."
 		}
@@ -339,11 +339,11 @@ func refusal(err error) string {
 		if e.Resolution.Type == ledger.Approved {
 			verb = "approved"
 		}
-		return fmt.Sprintf("Already decided: %s %s this%s. Your click changed nothing.", byWhom(e.Resolution.By), verb, when(e.Resolution.At))
+		return fmt.Sprintf("Already decided: %s %s this%s. Your click changed nothing.", v.byWhom(e.Resolution.By), verb, when(e.Resolution.At))
 	}
 	if e, ok := errors.AsType[*approvals.ExpiredError](err); ok {
 		return fmt.Sprintf("This request is over%s: %s It was not performed, and your click changed nothing.",
-			when(e.Resolution.At), escape(overBecause(e.Resolution)))
+			when(e.Resolution.At), escape(v.overBecause(e.Resolution)))
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotRecorded):
@@ -392,8 +392,8 @@ func (v *renderer) decision(out approvals.Outcome) *phrase {
 }
 
 // overBecause says why an ask ended without people.
-func overBecause(r approvals.Resolution) string {
-	reason := short(r.Reason, maxReasonChars)
+func (v *renderer) overBecause(r approvals.Resolution) string {
+	reason := v.line(r.Reason, maxReasonChars)
 	switch r.Source {
 	case ledger.SourceTimeout:
 		return sentence(reason, "Nobody answered in time")
@@ -410,16 +410,16 @@ func when(at time.Time) string {
 	return ", " + dateToken(at)
 }
 
-func byWhom(by *ledger.Actor) string {
+func (v *renderer) byWhom(by *ledger.Actor) string {
 	switch {
 	case by == nil:
 		return "somebody"
 	case by.Kind == ledger.ActorUser && userID.MatchString(by.ID):
 		return "<@" + by.ID + ">"
 	case by.Kind == ledger.ActorToken:
-		return "the API token “" + escape(short(by.ID, maxNameChars)) + "”"
+		return "the API token “" + escape(v.line(by.ID, maxNameChars)) + "”"
 	}
-	return escape(short(by.Name, maxNameChars))
+	return escape(v.line(by.Name, maxNameChars))
 }
 
 // allowed is a list of approvers in mrkdwn; an ephemeral message mentions nobody

@@ -142,7 +142,7 @@ func TestRefusal(t *testing.T) {
 		{"anything", errors.New("<boom>"), "Something went wrong on my side, so nothing was decided. The buttons stay; try again."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, refusal(c.err)); d != "" {
+			if d := cmp.Diff(c.want, testRenderer().refusal(c.err)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})

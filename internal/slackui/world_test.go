@@ -283,6 +283,16 @@ func (w *world) click(user string, m devslack.Message, action string, forge ...f
 	return receipt
 }
 
+// meanwhile lets somebody use a button while the test goes on.
+func (w *world) meanwhile(user string, m devslack.Message, action string) {
+	r := devslack.ActionRequest{User: w.user(user), Channel: w.channel("general"), TS: m.TS, ActionID: action}
+	go func() {
+		if _, err := w.slack.Click(w.t.Context(), r); err != nil {
+			w.t.Error(err)
+		}
+	}()
+}
+
 // whispers lists what somebody was told privately.
 func (w *world) whispers(user string) []string {
 	w.t.Helper()

@@ -9,8 +9,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// brief is untrusted text as a part of a summary: one line of bearable length.
-func brief(s string) string { return shorten(oneLine(s), 120) }
+// maxBrief is far more than anybody reads in one line.
+const maxBrief = 4000
+
+// brief is untrusted text as a part of a summary: its first line. How much of that is shown is the surface's business,
+// once it has hidden the secrets in it: half a secret can't be recognised any more.
+func brief(s string) string { return shorten(oneLine(s), maxBrief) }
 
 func bytesOf(n int) string {
 	if n == 1 {

@@ -95,7 +95,7 @@ func TestPreviewIsComplete(t *testing.T) {
 				if err != nil {
 					return // refused, so nobody is shown anything
 				}
-				if strings.Contains(p.Summary, "\n") || utf8.RuneCountInString(p.Summary) > 200 {
+				if strings.Contains(p.Summary, "\n") || utf8.RuneCountInString(p.Summary) > maxBrief+100 {
 					rt.Fatalf("the summary is %q", p.Summary)
 				}
 				if back := arguments(t, tool, read(rt, p)); string(back) != string(args) {
@@ -199,6 +199,29 @@ func TestDescribeRefusesWhatCallWouldRefuse(t *testing.T) {
 		wantCode(t, err, tt.code)
 		_, err = tt.tool.Call(t.Context(), arguments(t, tt.tool, tt.args))
 		wantCode(t, err, tt.code)
+	}
+}
+
+// What a person would see of a long line is cut by the surface, after it has hidden the secrets: here the line is whole.
+func TestTheSummaryIsTheWholeLine(t *testing.T) {
+	command := "deploy " + strings.Repeat("--flag ", 100) + `PASSWORD="correct-horse-battery-staple" now`
+	for _, tt := range []struct {
+		tool Tool
+		args members
+		want Preview
+	}{
+		{&shell{}, members{"command": command + "\nls"}, Preview{Summary: "Run " + command + " …", Target: "deploy"}},
+		{&shell{}, members{"command": "/" + strings.Repeat("x", 300) + " y"}, Preview{
+			Summary: "Run /" + strings.Repeat("x", 300) + " y", Target: "/" + strings.Repeat("x", 300),
+		}},
+	} {
+		p, err := tt.tool.Describe(arguments(t, tt.tool, tt.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Summary != tt.want.Summary || p.Target != tt.want.Target {
+			t.Errorf("summary %q\ntarget %q", p.Summary, p.Target)
+		}
 	}
 }
 

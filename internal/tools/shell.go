@@ -146,7 +146,7 @@ func firstWord(command string) string {
 	if len(words) == 0 {
 		return brief(command)
 	}
-	return shorten(words[0], 120)
+	return brief(words[0])
 }
 
 func (t *shell) Call(ctx context.Context, args json.RawMessage) (Output, error) {

@@ -105,8 +105,9 @@ const (
 // Preview is a call rendered for people. Its strings are raw: the surface that
 // shows them escapes, and decides what fits.
 //
-// Summary and Target are a help to the eye and may be shortened; Body and Notes
-// are complete.
+// Summary and Target are a help to the eye: one line, which may leave out what
+// comes after it, but isn't shortened to what fits. A surface hides secrets first
+// and shortens then. Body and Notes are complete.
 type Preview struct {
 	// Summary is action and target in one line: "Run printf ok > proof.txt".
 	Summary string
