@@ -551,3 +551,39 @@ func TestDeltas(t *testing.T) {
 		mustBe(t, "the ends", len(slices.DeleteFunc(kinds(all), func(k string) bool { return k != "done" && k != "error" })), 1)
 	})
 }
+
+// A person's token is that person: what it asked for, they can't approve in Slack, and what it decides is theirs. A token
+// of somebody who may not start runs starts none.
+func TestTokenOfAPerson(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	if err := os.WriteFile(file, []byte(`[{"name":"none","token":"none-token-012345","scopes":["read"]}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inWorld(t, func(s *Settings) { s.APITokensFile, s.Approvers = file, []string{"channel"} }, func(w *world) {
+		w.stop() // the users' ids are known now
+		tokens := fmt.Sprintf(`[{"name":"alice","token":"alice-token-012345","user":%q,"scopes":["read","run","decide"]},
+			{"name":"bob","token":"bob-token-01234567","user":%q,"scopes":["decide"]},
+			{"name":"gus","token":"gus-token-01234567","user":%q,"scopes":["run","decide"]}]`, w.user("alice"), w.user("bob"), w.user("gus"))
+		if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		alice, bob, gus := w.program("alice-token-012345"), w.program("bob-token-01234567"), w.program("gus-token-01234567")
+		gus.do("POST", "/api/agent", order("list files")).must(t, 403, "NOT_ALLOWED")
+		l := alice.listen("POST", "/api/agent/stream", order(proof, "slack", fmt.Sprintf(`{"channel":%q}`, w.general())))
+		ask := l.until("approvalRequired")
+		w.pass(5 * time.Second)
+		path := "/api/agent/approvals/" + ask.str("request.runId") + "/" + ask.str("request.toolCallId")
+		alice.do("POST", path, `{"decision":"approve"}`).must(t, 403, "NOT_ALLOWED")
+		gus.do("POST", path, `{"decision":"deny"}`).must(t, 403, "NOT_ALLOWED")
+		w.click("alice", w.lastCard(), "approve")
+		if w.exists("proof.txt") {
+			t.Fatal("alice approved in Slack what her token asked for")
+		}
+		a := bob.do("POST", path, `{"decision":"approve"}`).must(t, 200, "")
+		mustBe(t, "by", a.at("resolution.by.id"), any(w.user("bob")))
+		l.rest()
+		w.pass(5 * time.Second)
+		mustSay(t, w.lastCard().text, "pproved by", w.user("bob"))
+	})
+}

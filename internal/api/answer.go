@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,14 +90,16 @@ func fail(w http.ResponseWriter, status int, message string) {
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
-	raw, err := json.Marshal(body)
-	if err != nil { // can't be: bodies are made of strings, numbers and times
-		status, raw = http.StatusInternalServerError, []byte(`{"ok":false,"error":"the answer could not be written"}`)
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)                 // it is no HTML, and people read it
+	if err := enc.Encode(body); err != nil { // can't be: bodies are made of strings, numbers and times
+		status, raw = http.StatusInternalServerError, *bytes.NewBufferString(`{"ok":false,"error":"the answer could not be written"}`)
 	}
 	plainHeaders(w.Header())
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	if _, err := w.Write(append(raw, '\n')); err != nil {
+	if _, err := w.Write(raw.Bytes()); err != nil {
 		return // the client went away
 	}
 }

@@ -45,7 +45,9 @@ func BenchmarkFollowers(b *testing.B) {
 			var spread time.Duration
 			for b.Loop() {
 				got.Add(n)
-				write(b, j, "r", &ledger.ToolFinished{Tool: "shell", State: ledger.OutputAvailable, Output: "ok"})
+				if write(b, j, "r", &ledger.ModelCompleted{Round: 1, Text: "some words of a model, as they are"}) == 0 {
+					b.FailNow()
+				}
 				committed := time.Now()
 				got.Wait()
 				spread += time.Since(committed)
@@ -67,6 +69,9 @@ func BenchmarkResume(b *testing.B) {
 			write(b, j, "r", &ledger.RunStarted{Model: "demo"})
 			fill(b, j, "r", c.mine)
 			write(b, j, "r", &ledger.RunFinished{Status: ledger.RunSucceeded})
+			for head, _ := j.Head(b.Context()); s.hub.position() < head.Seq; {
+				time.Sleep(time.Millisecond) // the hub catches up
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				k := &kept{}

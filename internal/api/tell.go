@@ -204,6 +204,7 @@ func frame(seq int64, m message) []byte {
 	}
 	out.WriteString("data: ")
 	enc := json.NewEncoder(&out) // one line: it escapes line breaks within strings
+	enc.SetEscapeHTML(false)
 	if err := enc.Encode(m); err != nil {
 		return nil // can't be: a message is made of strings, numbers and times
 	}
