@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/ledger/ledgertest"
 	"approvalbot/internal/policy"
 )
 
@@ -108,7 +109,7 @@ func TestAskApprovedAndReported(t *testing.T) {
 				mustBe(t, "resolution", a.at("approval.resolution"), nil)
 				w.pass(3 * time.Second)
 				card := w.askCard()
-				mustSay(t, card.text, "deploy-ci will run deploy", "Another program will do this: \ndeploy-ci\n (not approvalbot)",
+				mustSay(t, card.text, "deploy-ci will run deploy", "Another program will do this: \ndeploy-ci\n (not approvalbot",
 					`"version": "1.2.3"`, "the release", "/srv/app", "its own words")
 				p.do("POST", "/api/approvals/"+id+"/outcome", c.report).must(t, 409, "NOT_APPROVED")
 
@@ -494,4 +495,49 @@ func TestAskCommand(t *testing.T) {
 	}
 	t.Setenv("APPROVALBOT_API_TOKEN", "")
 	mustBe(t, "without a token", code(run(t.Context(), []string{"ask", "--tool", "t"})), exitNotAsked)
+}
+
+// A script that has run wild is stopped, and others are not.
+func TestAskTooMany(t *testing.T) {
+	listed(t, nil, func(w *world) {
+		p := w.program(ciToken)
+		for range 20 {
+			p.do("POST", "/api/approvals", wish()).must(t, 200, "")
+		}
+		p.do("POST", "/api/approvals", wish()).must(t, 429, "TOO_MANY_ASKS")
+		w.program(localToken).do("POST", "/api/approvals", wish()).must(t, 200, "")
+		w.pass(2 * time.Minute) // nobody could be asked
+		p.do("POST", "/api/approvals", wish()).must(t, 200, "")
+	})
+}
+
+// While the journal can't be written nothing is asked and nothing is reported; afterwards both work.
+func TestAskDiskFull(t *testing.T) {
+	listed(t, nil, func(w *world) {
+		p := w.program(ciToken)
+		id := p.do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
+		w.pass(3 * time.Second)
+		w.click("bob", w.askCard(), "approve")
+		release := ledgertest.Lock(t, w.settings.journalDir())
+		p.do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true,"output":"fine"}`).must(t, 503, "NOT_RECORDED")
+		p.do("POST", "/api/approvals", wish("idempotencyKey", `"k"`)).must(t, 503, "NOT_RECORDED")
+		release()
+		w.pass(10 * time.Second)
+		mustBe(t, "status", p.do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true,"output":"fine"}`).must(t, 200, "").str("approval.status"), "done")
+		p.do("POST", "/api/approvals", wish("idempotencyKey", `"k"`)).must(t, 200, "")
+	})
+}
+
+// The process stops while a program acts: what it could do is not known, and the card says so.
+func TestAskShutdownWhileActing(t *testing.T) {
+	listed(t, nil, func(w *world) {
+		id := w.program(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
+		w.pass(3 * time.Second)
+		w.click("bob", w.askCard(), "approve")
+		w.stop()
+		mustSay(t, w.askCard().text, "No outcome reported.")
+		run := w.runs()[0]
+		mustBe(t, "run and code", run.ID+" "+run.Calls[0].Finished.Code, id+" NO_OUTCOME")
+		mustSay(t, run.Calls[0].Outcome.Reason, "approvalbot was stopped")
+	})
 }

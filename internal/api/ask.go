@@ -169,11 +169,39 @@ func (s *Server) open(ctx context.Context, t *Token, o *wish) (e ledger.Event, r
 			return e, false, err
 		}
 	}
+	if err := s.mayAskMore(ctx, t); err != nil {
+		return e, false, err
+	}
 	written, err := s.Agent.Receive(ctx, e)
 	if lost, ok := errors.AsType[*ledger.ConflictError](err); ok {
 		return lost.Winner, true, sameWish(lost.Winner, o)
 	}
 	return written, false, err
+}
+
+// maxOpenAsks is how many asks of one program may wait at a time. A script that has run wild must not bury what people
+// have to decide.
+const maxOpenAsks = 20
+
+func (s *Server) mayAskMore(ctx context.Context, t *Token) error {
+	open := 0
+	for _, snap := range s.Approvals.Pending("") {
+		if !strings.HasPrefix(snap.Session, askSessions) {
+			continue
+		}
+		info, found, err := s.sessions.session(ctx, snap.Session)
+		if err != nil {
+			return err
+		}
+		if found && info.tokens[t.Name] {
+			open++
+		}
+	}
+	if open >= maxOpenAsks {
+		return &problem{status: http.StatusTooManyRequests, code: "TOO_MANY_ASKS",
+			message: fmt.Sprintf("%d asks of %s wait for people already", open, t.Name)}
+	}
+	return nil
 }
 
 // sameWish tells whether an earlier message is what the key stands for now.

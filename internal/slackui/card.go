@@ -106,7 +106,7 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 	a := c.Approval
 	content := []slack.RichTextElement{
 		paragraph(bold(q.summary)),
-		paragraph(text("Approval needed for the tool "), code(q.tool), text(". This is exactly what will be done:")),
+		paragraph(text("Approval needed for the tool "), code(q.tool), text(promise(run))),
 	}
 	if whole {
 		content = append(content, preformatted(q.body))
@@ -114,7 +114,6 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 		content[1] = paragraph(text("Approval needed for the tool "), code(q.tool), text(". This is how it begins:"))
 		content = append(content, excerpt(q.raw, m.excerpt, excerptLines)...)
 	}
-	content = append(content, v.performer(run)...)
 	content = append(content, v.warnings(q, a, m, whole)...)
 	blocks := []slack.Block{
 		richText(content...),
@@ -197,7 +196,7 @@ func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) [
 // circumstances are why it asks, who asked, and who may approve.
 func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
 	a := c.Approval
-	lines := []slack.RichTextElement{paragraph(bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval")))}
+	lines := append(v.performer(run), paragraph(bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval"))))
 	if c.Claim != "" && whole {
 		lines = append(lines,
 			paragraph(bold("What the program says about it"), text(" (its own words, not checked):")),
@@ -285,7 +284,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
-	content = append(content, v.performer(run)...)
+	content = append(content, v.whoseAction(run)...)
 	content = append(content, paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...))
 	return []slack.Block{richText(content...), note(reference(c.Approval))}
 }

@@ -18,13 +18,31 @@ func programOf(run *ledger.Run) string {
 	return run.Started.Program
 }
 
-// performer says that it isn't us.
+// promise stands before what people are asked about. Of our own tools we know that they do exactly that.
+func promise(run *ledger.Run) string {
+	if programOf(run) != "" {
+		return ". This is exactly what it is asked for:"
+	}
+	return ". This is exactly what will be done:"
+}
+
+// performer says, to those who decide, that it isn't us who will act.
 func (v *renderer) performer(run *ledger.Run) []slack.RichTextElement {
 	program := programOf(run)
 	if program == "" {
 		return nil
 	}
-	return []slack.RichTextElement{paragraph(bold("Another program will do this: "), code(v.line(program, maxNameChars)), text(" (not approvalbot)"))}
+	return []slack.RichTextElement{paragraph(bold("Another program will do this: "), code(v.line(program, maxNameChars)),
+		text(" (not approvalbot, which can't check what it does)"))}
+}
+
+// whoseAction says, on a card that has ended, whose action it was.
+func (v *renderer) whoseAction(run *ledger.Run) []slack.RichTextElement {
+	program := programOf(run)
+	if program == "" {
+		return nil
+	}
+	return []slack.RichTextElement{paragraph(bold("Whose action: "), code(v.line(program, maxNameChars)), text(", another program (not approvalbot)"))}
 }
 
 // reported says how an approved action went, as far as its program has said so.
@@ -50,16 +68,18 @@ func (v *renderer) unasked(run *ledger.Run) []rendering {
 		}
 	}
 	program := v.line(programOf(run), maxNameChars)
-	p := v.phrase().say(program + " wanted to act")
-	for _, c := range run.Calls {
-		p = v.phrase().say(program + " wanted to run " + v.line(c.Name, maxNameChars) + ". Nobody was asked")
-		if !c.StartedAt.IsZero() {
-			p.say("; it was allowed without").because(decisionReason(c)).say(". ")
-			v.unaskedOutcome(p, program, c)
-			return v.messages(run, []unit{own(p)})
-		}
+	if len(run.Calls) == 0 {
+		p := v.phrase().say(program + " wanted to act").because(run.Finished.Reason).say(". ").strong("Not performed.")
+		return v.messages(run, []unit{own(p)})
 	}
-	p.because(run.Finished.Reason).say(". ").strong("Not performed.")
+	c := run.Calls[0]
+	p := v.phrase().say(program + " wanted to run " + v.line(c.Name, maxNameChars) + ". Nobody was asked")
+	if c.StartedAt.IsZero() {
+		p.because(run.Finished.Reason).say(". ").strong("Not performed.")
+	} else {
+		p.because(decisionReason(c)).say(". ")
+		v.unaskedOutcome(p, program, c)
+	}
 	return v.messages(run, []unit{own(p)})
 }
 
