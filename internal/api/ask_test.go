@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
 )
 
 // What is taken of an ask is canonical and within its limits; what isn't taken is said to be wrong.
@@ -39,4 +42,51 @@ func FuzzAsk(f *testing.F) {
 			t.Errorf("%q was taken", raw)
 		}
 	})
+}
+
+// Each step of an ask has one status. It is approved only when its start is on disk, and an approval that was withdrawn
+// before that was none.
+func TestAskStatus(t *testing.T) {
+	at := time.Unix(1, 0)
+	yes := &ledger.ApprovalResolved{Approval: "a", Type: ledger.Approved, Source: ledger.SourceUser}
+	no := &ledger.ApprovalResolved{Approval: "a", Type: ledger.Denied, Source: ledger.SourceTimeout}
+	denied := &ledger.ToolFinished{State: ledger.OutputDenied, Source: ledger.SourceAbort, Reason: "stopped"}
+	broken := &ledger.ToolFinished{State: ledger.OutputError, Code: "TOOL_FAILED"}
+	begin := []ledger.Body{&ledger.RunStarted{Program: "ci"}, &ledger.CallRequested{Call: ledger.ToolCall{ID: "c"}}}
+	ask := append(begin[:2:2], &ledger.PermissionDecided{Type: ledger.Ask}, &ledger.ApprovalRequested{Approval: "a"})
+	for name, tt := range map[string]struct {
+		events []ledger.Body
+		more   []ledger.Body
+		want   string
+	}{
+		"nothing":             {want: "pending"},
+		"begun":               {events: begin, want: "pending"},
+		"asked":               {events: ask, want: "pending"},
+		"yes, not started":    {ask, []ledger.Body{yes}, "pending"},
+		"yes and started":     {ask, []ledger.Body{yes, &ledger.ToolStarted{}}, "approved approved user"},
+		"no, not ended":       {ask, []ledger.Body{no}, "pending"},
+		"no":                  {ask, []ledger.Body{no, denied}, "denied denied timeout"},
+		"withdrawn":           {ask, []ledger.Body{yes, denied}, "denied denied abort"},
+		"can't be shown":      {begin, []ledger.Body{broken}, "denied denied undeliverable"},
+		"allowed":             {begin, []ledger.Body{&ledger.ToolStarted{}}, "approved approved policy"},
+		"reported":            {ask, []ledger.Body{yes, &ledger.ToolStarted{}, &ledger.OutcomeReported{Outcome: ledger.OutcomeDone}}, "done approved user"},
+		"reported a failure":  {ask, []ledger.Body{yes, &ledger.ToolStarted{}, &ledger.OutcomeReported{Outcome: ledger.OutcomeFailed}}, "failed approved user"},
+		"not reported":        {ask, []ledger.Body{yes, &ledger.ToolStarted{}, &ledger.OutcomeReported{Outcome: ledger.OutcomeNone}}, "no_outcome approved user"},
+		"an unknown outcome":  {ask, []ledger.Body{yes, &ledger.ToolStarted{}, &ledger.OutcomeReported{}}, "no_outcome approved user"},
+		"ended unreported":    {ask, []ledger.Body{yes, &ledger.ToolStarted{}, broken}, "no_outcome approved user"},
+		"ended before it was": {begin[:1], []ledger.Body{&ledger.RunFinished{Status: ledger.RunCancelled}}, "denied denied abort"},
+	} {
+		run := &ledger.Run{}
+		for i, b := range append(tt.events[:len(tt.events):len(tt.events)], tt.more...) {
+			run.Apply(ledger.Event{Seq: int64(i + 1), Time: at, Run: "r", Call: "c", Body: b})
+		}
+		a := views{redact.New()}.asked(ledger.Event{}, run)
+		got := string(a.Status)
+		if r := a.Resolution; r != nil {
+			got += " " + string(r.Type) + " " + string(r.Source)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
 }
