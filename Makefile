@@ -3,15 +3,18 @@ GO ?= go
 RELEASE ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 MODEL ?= demo
 
+# dev and run don't use `go run`: that reports an error when one ends the program with Ctrl-C, which is how it is ended.
 .PHONY: dev run test check bench build
 
 ## dev: a local Slack in the browser and the bot, without an account or a key
 dev:
-	$(GO) run ./cmd/approvalbot dev --model $(MODEL)
+	$(GO) build -o bin/approvalbot ./cmd/approvalbot
+	@exec bin/approvalbot dev --model $(MODEL)
 
 ## run: work in a real workspace (settings from the environment and .env)
 run:
-	$(GO) run ./cmd/approvalbot serve
+	$(GO) build -o bin/approvalbot ./cmd/approvalbot
+	@exec bin/approvalbot serve
 
 ## test: all tests, with the race detector, in random order
 test:
@@ -23,6 +26,7 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/approvalbot
 
 ## bench: the figures of the README, as a table (some minutes). The test runs in fake time and hands over its figures
 bench:

@@ -18,6 +18,7 @@ import (
 	"approvalbot/internal/api"
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/metrics"
 	"approvalbot/internal/model"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/redact"
@@ -40,6 +41,8 @@ type app struct {
 	agent     *agent.Agent
 	slack     *slackui.UI
 	api       *api.Server
+	metrics   *metrics.Metrics
+	head      int64 // of the journal when it was opened: what follows is this process's doing
 	modelName string
 }
 
@@ -53,7 +56,7 @@ type wiring struct {
 
 // newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
 func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
-	a := &app{settings: s, log: w.log}
+	a := &app{settings: s, log: w.log, metrics: metrics.New(version())}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -66,6 +69,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	s = a.settings
 	client, err := slackui.Connect(ctx, slackui.ClientConfig{
 		BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL, HTTPClient: w.http, Dialer: w.dialer, Logger: w.log,
+		Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -87,7 +91,29 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
 		Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
+	a.watch(cfg.Tools)
 	return a, a.serveAPI(client, cfg.Policy, w)
+}
+
+// checks are what has to be well for runs to be worked off and asks to be answered.
+func (a *app) checks() []api.Check {
+	return []api.Check{
+		{Name: "journal", Err: a.writable},
+		{Name: "slack", Err: a.slack.Ready},
+		{Name: "model", Err: a.modelled},
+	}
+}
+
+// watch lets the metrics ask what stands at a moment.
+func (a *app) watch(set *tools.Set) {
+	s := metrics.Sources{Waiting: a.approvals.Waiting, Backlog: a.slack.Backlog}
+	for _, spec := range set.Specs() {
+		s.Tools = append(s.Tools, spec.Name)
+	}
+	for _, c := range a.checks() {
+		s.Checks = append(s.Checks, metrics.Check(c))
+	}
+	a.metrics.Watch(s)
 }
 
 // ground opens what stands on this machine: instructions, model, journal, tools and policy. It gives the agent's
@@ -107,9 +133,14 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: a.log}); err != nil {
+	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: a.log, Committed: a.metrics.Committed}); err != nil {
 		return agent.Config{}, err
 	}
+	head, err := a.journal.Head(ctx)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	a.head = head.Seq
 	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
 	if err != nil {
 		return agent.Config{}, err
@@ -129,6 +160,7 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	defer stopSlack()
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
+	stopReading := a.read(context.WithoutCancel(ctx))
 	var g errgroup.Group
 	g.Go(func() error {
 		defer stopSlack() // Slack is the last to go: it tells how the others ended
@@ -144,6 +176,7 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 		return a.api.Run(outer, ln)
 	})
 	err := g.Wait()
+	stopReading()
 	a.close()
 	return err
 }
@@ -156,6 +189,14 @@ func (a *app) writable() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return a.journal.Probe(ctx)
+}
+
+// modelled tells whether there is a model to answer. The setting was checked when it was opened.
+func (a *app) modelled() error {
+	if a.modelName == "" {
+		return errors.New("no model is configured: set APPROVALBOT_MODEL")
+	}
+	return nil
 }
 
 // close lets go of what the app holds. The journal logs its head: known elsewhere, it shows a cut tail.
@@ -175,6 +216,9 @@ func (a *app) close() {
 // listenAPI opens the address of the HTTP API. Without a token of the operator's it may only be a loopback one, where a
 // made-up token will do.
 func listenAPI(s *Settings) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(s.APIAddr); err != nil {
+		return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%q: it has to be HOST:PORT, such as 127.0.0.1:3102", s.APIAddr)
+	}
 	if s.APIToken == "" && s.APITokensFile == "" {
 		if !loopback(s.APIAddr) {
 			return nil, fmt.Errorf("APPROVALBOT_API_ADDR=%s can be reached from other machines and neither APPROVALBOT_API_TOKEN nor APPROVALBOT_API_TOKENS_FILE is set: set one, or use a loopback address such as 127.0.0.1:3102", s.APIAddr)

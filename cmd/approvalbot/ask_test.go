@@ -101,7 +101,7 @@ func TestAskApprovedAndReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			listed(t, nil, func(w *world) {
-				p := w.program(ciToken)
+				p := w.client(ciToken)
 				a := p.do("POST", "/api/approvals", wish("reason", `"the release"`, "cwd", `"/srv/app"`, "slack", inSlack(w))).must(t, 200, "")
 				id := a.str("approval.id")
 				mustBe(t, "status", a.str("approval.status"), "pending")
@@ -137,7 +137,7 @@ func TestAskApprovedAndReported(t *testing.T) {
 
 func TestAskDenied(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		id := p.do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
 		w.pass(3 * time.Second)
 		waited := make(chan answered)
@@ -155,7 +155,7 @@ func TestAskDenied(t *testing.T) {
 // Nobody answers: in Slack, and where nobody can be asked.
 func TestAskUnanswered(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		id := p.do("POST", "/api/approvals", wish("slack", inSlack(w), "timeout", `"10m"`)).str("approval.id")
 		start := time.Now()
 		var a answered
@@ -180,18 +180,18 @@ func TestAskUnanswered(t *testing.T) {
 // Without Slack, a program that may decide does, and the one that asked may not.
 func TestAskDecidedOverHTTP(t *testing.T) {
 	listed(t, func(s *Settings) { s.Approvers = []string{"channel"} }, func(w *world) {
-		p := w.program(localToken)
-		a := w.program(ciToken).do("POST", "/api/approvals", wish())
+		p := w.client(localToken)
+		a := w.client(ciToken).do("POST", "/api/approvals", wish())
 		id, call := a.str("approval.id"), a.str("approval.toolCallId")
 		pending := p.do("GET", "/api/agent/approvals?runId="+id, "").at("pending").([]any)
 		if len(pending) != 1 {
 			t.Fatalf("%v", pending)
 		}
 		p.do("POST", "/api/agent/approvals/"+id+"/"+call, `{"decision":"approve"}`).must(t, 200, "")
-		mustBe(t, "status", w.program(ciToken).do("GET", "/api/approvals/"+id+"?wait=1s", "").str("approval.status"), "approved")
+		mustBe(t, "status", w.client(ciToken).do("GET", "/api/approvals/"+id+"?wait=1s", "").str("approval.status"), "approved")
 		p.do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true}`).must(t, 403, "NOT_YOURS")
 		l := p.listen("GET", "/api/agent/runs/"+id+"/events", "")
-		w.program(ciToken).do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true}`).must(t, 200, "")
+		w.client(ciToken).do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true}`).must(t, 200, "")
 		mustBe(t, "in the stream", l.until("toolOutputAvailable").str("toolName"), "deploy")
 		l.until("done")
 
@@ -203,11 +203,11 @@ func TestAskDecidedOverHTTP(t *testing.T) {
 // What another program asks isn't anybody's business, nor is what was never an ask.
 func TestAskOfOthers(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		id := w.program(ciToken).do("POST", "/api/approvals", wish()).str("approval.id")
-		other := w.program("other-token-other-token")
+		id := w.client(ciToken).do("POST", "/api/approvals", wish()).str("approval.id")
+		other := w.client("other-token-other-token")
 		other.do("GET", "/api/approvals/"+id, "").must(t, 404, "NOT_FOUND")
 		other.do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true}`).must(t, 404, "NOT_FOUND")
-		p := w.program(localToken)
+		p := w.client(localToken)
 		mustBe(t, "with the scope all", p.do("GET", "/api/approvals/"+id, "").must(t, 200, "").str("approval.program"), "deploy-ci")
 		p.do("POST", "/api/agent", order("list files")).must(t, 200, "")
 		run := w.runs()[1].ID
@@ -215,8 +215,8 @@ func TestAskOfOthers(t *testing.T) {
 		p.do("GET", "/api/approvals/none", "").must(t, 404, "NOT_FOUND")
 		p.do("POST", "/api/agent", order("go on", "sessionId", `"`+w.runs()[0].Session+`"`)).must(t, 400, "INVALID_REQUEST")
 		p.do("GET", "/api/agent/sessions/"+w.runs()[0].Session, "").must(t, 200, "")
-		w.program(ciToken).do("POST", "/api/agent/runs/"+id+"/stop", "").must(t, 200, "")
-		a := w.program(ciToken).do("GET", "/api/approvals/"+id+"?wait=1m", "")
+		w.client(ciToken).do("POST", "/api/agent/runs/"+id+"/stop", "").must(t, 200, "")
+		a := w.client(ciToken).do("GET", "/api/approvals/"+id+"?wait=1m", "")
 		mustBe(t, "withdrawn", a.str("approval.status")+" "+a.str("approval.resolution.source"), "denied abort")
 	})
 }
@@ -224,14 +224,14 @@ func TestAskOfOthers(t *testing.T) {
 // The policy says no, or yes, and nobody is asked.
 func TestAskPolicy(t *testing.T) {
 	listed(t, func(s *Settings) { s.Sandbox = policy.ReadOnly }, func(w *world) {
-		a := w.program(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).must(t, 200, "")
+		a := w.client(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).must(t, 200, "")
 		mustBe(t, "status and source", a.str("approval.status")+" "+a.str("approval.resolution.source"), "denied policy")
 		mustBe(t, "asked", a.at("approval.request"), nil)
 		w.pass(5 * time.Second)
 		mustSay(t, w.said(), "deploy-ci wanted to run deploy. Nobody was asked", "Not performed.")
 	})
 	listed(t, func(s *Settings) { s.ApprovalPolicy = policy.Never }, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		a := p.do("POST", "/api/approvals", wish("slack", inSlack(w))).must(t, 200, "")
 		mustBe(t, "status and source", a.str("approval.status")+" "+a.str("approval.resolution.source"), "approved policy")
 		p.do("POST", "/api/approvals/"+a.str("approval.id")+"/outcome", `{"ok":true}`).must(t, 200, "")
@@ -256,7 +256,7 @@ func (w *world) said() string {
 
 func TestAskNoOutcome(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		id := p.do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
 		w.pass(3 * time.Second)
 		w.click("bob", w.askCard(), "approve")
@@ -282,7 +282,7 @@ func TestAskRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			listed(t, nil, func(w *world) {
-				id := w.program(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
+				id := w.client(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
 				w.pass(3 * time.Second)
 				if c.approve {
 					w.click("bob", w.askCard(), "approve")
@@ -294,7 +294,7 @@ func TestAskRestart(t *testing.T) {
 				}
 				w.start()
 				w.pass(10 * time.Second)
-				p := w.program(ciToken)
+				p := w.client(ciToken)
 				mustBe(t, "status", p.do("GET", "/api/approvals/"+id, "").str("approval.status"), c.status)
 				mustSay(t, w.askCard().text, c.words)
 				code := map[bool]string{true: "TOO_LATE", false: "NOT_APPROVED"}[c.approve]
@@ -308,7 +308,7 @@ func TestAskRestart(t *testing.T) {
 // A report that was recorded counts, even if the process died before the call had its end.
 func TestAskReportSurvives(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		id := w.program(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
+		id := w.client(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
 		w.pass(3 * time.Second)
 		w.click("bob", w.askCard(), "approve")
 		w.crash()
@@ -324,7 +324,7 @@ func TestAskReportSurvives(t *testing.T) {
 		}
 		w.start()
 		w.pass(10 * time.Second)
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		mustBe(t, "status", p.do("GET", "/api/approvals/"+id, "").str("approval.status"), "done")
 		p.do("POST", "/api/approvals/"+id+"/outcome", `{"ok":true,"output":"fine"}`).must(t, 200, "")
 		mustBe(t, "state", w.runs()[0].Calls[0].State, ledger.OutputAvailable)
@@ -348,7 +348,7 @@ func TestAskNotBegun(t *testing.T) {
 		}
 		w.start()
 		w.pass(time.Second)
-		a := w.program(ciToken).do("GET", "/api/approvals/run_x", "")
+		a := w.client(ciToken).do("GET", "/api/approvals/run_x", "")
 		mustBe(t, "status and source", a.str("approval.status")+" "+a.str("approval.resolution.source"), "denied abort")
 		mustBe(t, "asked", a.at("approval.request"), nil)
 	})
@@ -356,7 +356,7 @@ func TestAskNotBegun(t *testing.T) {
 
 func TestAskIdempotency(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		first := p.do("POST", "/api/approvals", wish("idempotencyKey", `"k1"`)).must(t, 200, "")
 		again := p.do("POST", "/api/approvals", `{"idempotencyKey":"k1","arguments":{"to":"production","version":"1.2.3"},"tool":"deploy"}`).must(t, 200, "")
 		mustBe(t, "the same", again.str("approval.id"), first.str("approval.id"))
@@ -368,14 +368,14 @@ func TestAskIdempotency(t *testing.T) {
 		big := `{"tool":"pay","arguments":{"n":9007199254740993},"idempotencyKey":"k3"}`
 		p.do("POST", "/api/approvals", big).must(t, 200, "")
 		p.do("POST", "/api/approvals", strings.Replace(big, "993", "992", 1)).must(t, 422, "IDEMPOTENCY_KEY_REUSED")
-		mustBe(t, "another token's key is its own", w.program("other-token-other-token").do("POST", "/api/approvals", wish("idempotencyKey", `"k1"`)).must(t, 200, "").header.Get("Idempotent-Replayed"), "")
+		mustBe(t, "another token's key is its own", w.client("other-token-other-token").do("POST", "/api/approvals", wish("idempotencyKey", `"k1"`)).must(t, 200, "").header.Get("Idempotent-Replayed"), "")
 		mustBe(t, "runs", len(w.runs()), 3)
 	})
 }
 
 func TestAskInvalid(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		for field, body := range map[string]string{
 			"tool":           `{"tool":"two words","arguments":{}}`,
 			"arguments":      `{"tool":"t"}`,
@@ -425,7 +425,7 @@ func TestAskCommand(t *testing.T) {
 		return -1
 	}
 	command := func(w *world) askCmd {
-		return askCmd{remote: remote{URL: "http://localhost", transport: w.program(ciToken).client.Transport},
+		return askCmd{remote: remote{URL: "http://localhost", transport: w.client(ciToken).client.Transport},
 			Tool: "deploy", Args: `{"version":"1.2.3"}`, Slack: w.general(), Reason: "the release"}
 	}
 	t.Setenv("APPROVALBOT_API_TOKEN", ciToken)
@@ -500,12 +500,12 @@ func TestAskCommand(t *testing.T) {
 // A script that has run wild is stopped, and others are not.
 func TestAskTooMany(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		for range 20 {
 			p.do("POST", "/api/approvals", wish()).must(t, 200, "")
 		}
 		p.do("POST", "/api/approvals", wish()).must(t, 429, "TOO_MANY_ASKS")
-		w.program(localToken).do("POST", "/api/approvals", wish()).must(t, 200, "")
+		w.client(localToken).do("POST", "/api/approvals", wish()).must(t, 200, "")
 		w.pass(2 * time.Minute) // nobody could be asked
 		p.do("POST", "/api/approvals", wish()).must(t, 200, "")
 	})
@@ -514,7 +514,7 @@ func TestAskTooMany(t *testing.T) {
 // While the journal can't be written nothing is asked and nothing is reported; afterwards both work.
 func TestAskDiskFull(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		p := w.program(ciToken)
+		p := w.client(ciToken)
 		id := p.do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
 		w.pass(3 * time.Second)
 		w.click("bob", w.askCard(), "approve")
@@ -531,7 +531,7 @@ func TestAskDiskFull(t *testing.T) {
 // The process stops while a program acts: what it could do is not known, and the card says so.
 func TestAskShutdownWhileActing(t *testing.T) {
 	listed(t, nil, func(w *world) {
-		id := w.program(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
+		id := w.client(ciToken).do("POST", "/api/approvals", wish("slack", inSlack(w))).str("approval.id")
 		w.pass(3 * time.Second)
 		w.click("bob", w.askCard(), "approve")
 		w.stop()

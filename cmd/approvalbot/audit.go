@@ -7,13 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
-	"time"
 
-	"approvalbot/internal/agent"
+	"approvalbot/internal/audit"
 	"approvalbot/internal/ledger"
-	"approvalbot/internal/model"
 	"approvalbot/internal/redact"
 )
 
@@ -21,29 +17,13 @@ type auditCmd struct {
 	DataDir string         `name:"data-dir" env:"APPROVALBOT_DATA_DIR" default:"data" type:"path" help:"The data directory of serve or dev (data/dev)."`
 	Show    auditShowCmd   `cmd:"" help:"Print a run: its transcript, each call's state, and whether the model has seen its result. Without RUN: list the runs."`
 	Verify  auditVerifyCmd `cmd:"" help:"Check that nothing in the journal was changed, and that every call and approval ended once."`
+	Export  auditExportCmd `cmd:"" help:"Write events as JSON Lines, one a line, without secrets."`
+	Report  auditReportCmd `cmd:"" help:"Write one run as a page of HTML that needs nothing else."`
 }
 
 // open opens the journal for reading; another process may be writing it.
 func (c *auditCmd) open(ctx context.Context) (*ledger.Reader, error) {
 	return ledger.OpenReader(ctx, filepath.Join(c.DataDir, "journal"))
-}
-
-type auditShowCmd struct {
-	Run_ string `arg:"" optional:"" name:"run" help:"The run's id, run_…"`
-}
-
-func (c auditShowCmd) Run(ctx context.Context, parent *auditCmd) error {
-	j, err := parent.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	r := redact.New(secretsOfEnvironment()...)
-	out := &redactedWriter{w: os.Stdout, r: r}
-	if c.Run_ == "" {
-		return errors.Join(listRuns(ctx, j, out), out.flush())
-	}
-	return errors.Join(showRun(ctx, j, c.Run_, out), out.flush())
 }
 
 // secretsOfEnvironment are the tokens that this process could leak because it has them.
@@ -52,156 +32,38 @@ func secretsOfEnvironment() []string {
 	return s.secrets()
 }
 
-// redactedWriter collects what is written and lets it out through the redactor: what leaves the process carries no
-// secret, and one that is split over two writes is still one.
-type redactedWriter struct {
-	w    io.Writer
-	r    *redact.Redactor
-	text strings.Builder
+type auditShowCmd struct {
+	Run_ string `arg:"" optional:"" name:"run" help:"The run's id, run_…"`
 }
 
-func (w *redactedWriter) Write(b []byte) (int, error) { return w.text.Write(b) }
-
-func (w *redactedWriter) flush() error {
-	text, _ := w.r.Text(w.text.String())
-	_, err := io.WriteString(w.w, text)
-	return err
-}
-
-func listRuns(ctx context.Context, j *ledger.Reader, out io.Writer) error {
-	tw := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "RUN\tSTARTED\tBY\tSTATUS\tCALLS")
-	for e, err := range j.Read(ctx, 0, ledger.Filter{Kinds: []string{"run_started"}}) {
-		if err != nil {
-			return err
-		}
-		run, ok, err := j.LoadRun(ctx, e.Run)
-		if err != nil || !ok {
-			return errors.Join(err, fmt.Errorf("run %s can't be read", e.Run))
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\n", run.ID, stamp(run.StartedAt), run.StartedBy.DisplayName(), run.Status(), len(run.Calls))
-	}
-	return tw.Flush()
-}
-
-// showRun answers, from the journal alone: did each call really end, how and why, and has the model seen it.
-func showRun(ctx context.Context, j *ledger.Reader, id string, out io.Writer) error {
-	run, ok, err := j.LoadRun(ctx, id)
+func (c auditShowCmd) Run(ctx context.Context, parent *auditCmd) (err error) {
+	j, err := parent.open(ctx)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return fmt.Errorf("there is no run %s; approvalbot audit show lists the runs", id)
-	}
-	transcript := &agent.Transcript{}
-	for e, err := range j.Read(ctx, 0, ledger.Filter{Session: run.Session, Until: run.Last}) {
-		if err != nil {
-			return err
-		}
-		if err := transcript.Apply(e); err != nil {
-			return err
-		}
-	}
-	showHead(out, run)
-	showTranscript(out, transcript.Request())
-	showCalls(out, run, transcript)
-	return nil
+	defer func() { err = errors.Join(err, j.Close()) }()
+	return show(ctx, j, c.Run_, os.Stdout, styleOf(os.Stdout))
 }
 
-func showHead(out io.Writer, run *ledger.Run) {
-	fmt.Fprintf(out, "run      %s\nsession  %s\nstarted  %s by %s\nmodel    %s\nstatus   %s\n",
-		run.ID, run.Session, stamp(run.StartedAt), run.StartedBy.DisplayName(), run.Started.Model, run.Status())
-	if f := run.Finished; f != nil {
-		fmt.Fprintf(out, "ended    %s after %d rounds", stamp(run.EndedAt), f.Rounds)
-		if f.Code != "" {
-			fmt.Fprintf(out, " (%s: %s)", f.Code, f.Reason)
-		}
-		fmt.Fprintln(out)
+// show prints a run, or the list of runs.
+func show(ctx context.Context, j *ledger.Reader, run string, w io.Writer, s audit.Style) error {
+	r := redact.New(secretsOfEnvironment()...)
+	if run == "" {
+		return audit.List(ctx, j, w, r, s)
 	}
+	reading, err := audit.Read(ctx, j, run)
+	if err != nil {
+		return err
+	}
+	return audit.Show(w, reading, r, s)
 }
-
-func showTranscript(out io.Writer, req model.Request) {
-	fmt.Fprintln(out, "\nTRANSCRIPT (what the model is given)")
-	for _, m := range req.Messages {
-		if m.Text != "" {
-			fmt.Fprintf(out, "  [%s] %s\n", m.Role, indent(m.Text))
-		}
-		for _, c := range m.ToolCalls {
-			fmt.Fprintf(out, "  [%s] calls %s %s %s\n", m.Role, c.ID, c.Name, indent(c.Arguments))
-		}
-		for _, r := range m.Results {
-			fmt.Fprintf(out, "  [%s] %s: %s\n", m.Role, r.ToolCallID, indent(r.Text))
-		}
-	}
-}
-
-func showCalls(out io.Writer, run *ledger.Run, transcript *agent.Transcript) {
-	fmt.Fprintln(out, "\nTOOL CALLS")
-	if len(run.Calls) == 0 {
-		fmt.Fprintln(out, "  none")
-	}
-	for _, c := range run.Calls {
-		seen := "the model has not seen its result"
-		if transcript.Seen(run.ID, c.ID) {
-			seen = "the model has seen its result"
-		}
-		fmt.Fprintf(out, "  %s  %s  %s  (%s)\n", c.ID, c.Name, stateWords(c), seen)
-		if c.Decision != nil {
-			fmt.Fprintf(out, "      decision    %s (%s): %s\n", c.Decision.Type, c.Decision.Source, c.Decision.Reason)
-		}
-		if c.Approval != nil {
-			showApproval(out, c.Approval)
-		}
-		if f := c.Finished; f != nil {
-			fmt.Fprintf(out, "      ended       %s %s\n", stamp(c.FinishedAt), indent(f.Reason))
-		}
-	}
-}
-
-func stateWords(c *ledger.Call) string {
-	f := c.Finished
-	switch {
-	case f == nil:
-		return string(c.State) + ", not ended"
-	case f.State == ledger.OutputDenied:
-		return fmt.Sprintf("%s (%s)", f.State, f.Source)
-	case f.Code != "":
-		return fmt.Sprintf("%s (%s)", f.State, f.Code)
-	}
-	return string(f.State)
-}
-
-func showApproval(out io.Writer, a *ledger.Approval) {
-	fmt.Fprintf(out, "      asked       %s  approval %s  sha256 %.8s…\n", stamp(a.At), a.ApprovalRequested.Approval, a.Digest)
-	for _, s := range a.Shown {
-		fmt.Fprintf(out, "      shown       %s %s %s until %s\n", s.Surface, s.Channel, s.TS, stamp(s.Until))
-	}
-	for _, v := range a.Votes {
-		fmt.Fprintf(out, "      vote        %s %s by %s\n", stamp(v.At), v.Type, who(&v.By))
-	}
-	if r := a.Resolved; r != nil {
-		fmt.Fprintf(out, "      resolution  %s %s (%s) by %s %s\n", stamp(a.ResolvedAt), r.Type, r.Source, who(r.By), indent(r.Reason))
-	}
-}
-
-func who(a *ledger.Actor) string {
-	if a == nil {
-		return "nobody"
-	}
-	return fmt.Sprintf("%s (%s %s)", a.DisplayName(), a.Kind, a.ID)
-}
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
-
-func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n      ") }
 
 type auditVerifyCmd struct {
 	Head string `placeholder:"SEQ:HASH" help:"A head that is known from elsewhere: shows also a cut tail or a rewritten chain."`
 }
 
-func (c auditVerifyCmd) Run(ctx context.Context, parent *auditCmd) error {
-	requests := &agent.Recheck{}
-	o := ledger.VerifyOptions{Check: requests.Event}
+func (c auditVerifyCmd) Run(ctx context.Context, parent *auditCmd) (err error) {
+	var o ledger.VerifyOptions
 	if c.Head != "" {
 		head, err := ledger.ParseHead(c.Head)
 		if err != nil {
@@ -213,14 +75,95 @@ func (c auditVerifyCmd) Run(ctx context.Context, parent *auditCmd) error {
 	if err != nil {
 		return err
 	}
-	defer j.Close()
+	defer func() { err = errors.Join(err, j.Close()) }()
+	bar := newProgress("verifying", false)
+	o.Progress = bar.rows
+	err = verify(ctx, j, o, os.Stdout)
+	bar.done()
+	return err
+}
+
+// verify checks everything that can be checked, and says what was.
+func verify(ctx context.Context, j *ledger.Reader, o ledger.VerifyOptions, w io.Writer) error {
+	checks := audit.NewChecks(ctx, j)
+	o.Check = checks.Event
 	report, err := j.Verify(ctx, o)
 	if err != nil {
 		return err
 	}
 	if !report.OK() {
-		return fmt.Errorf("the journal doesn't verify: after %d rows that fit: %w", report.Rows, report.Problem)
+		return &audit.BrokenError{Report: report}
 	}
-	fmt.Printf("ok: %d events, %d runs not ended, %d bodies erased\nhead: %s\n", report.Rows, report.OpenRuns, report.Erased, report.Head)
-	return nil
+	fmt.Fprintf(w, "ok: %d events, %d runs not ended, %d bodies erased\n", report.Rows, report.OpenRuns, report.Erased)
+	fmt.Fprintf(w, "computed again: %d requests to models, %d messages in Slack\n", checks.Requests.Requests, checks.Renderings.Renderings)
+	if n := checks.Requests.Erased; n > 0 {
+		fmt.Fprintf(w, "can't be computed again: %d requests, because they were built on what has been erased since\n", n)
+	}
+	if n := checks.Renderings.Other; n > 0 {
+		fmt.Fprintf(w, "can't be computed again: %d messages, because another version wrote them or secrets of the time were in them\n", n)
+	}
+	_, err = fmt.Fprintf(w, "head: %s\n", report.Head)
+	return err
+}
+
+type auditExportCmd struct {
+	From     moment `help:"Not before: 2026-03-04, 2026-03-04T09:30:00Z, or how long ago: 90m, 12h, 30d. UTC."`
+	To       moment `help:"Before; as --from."`
+	Actor    string `help:"Who caused it: a Slack user id, a name, or user, token, model, system, operator."`
+	Tool     string `help:"Only events of calls of this tool."`
+	Outcome  string `help:"Only events of calls that ended so: available, denied, error; user, timeout, abort, policy, …; or an error's code."`
+	Run_     string `name:"run" help:"Only events of this run."`
+	Session  string `help:"Only events of this session."`
+	NoRedact bool   `name:"no-redact" help:"Write what stands in the journal, secrets included."`
+	Output   string `name:"output" short:"o" type:"path" help:"Write to this file, whole or not at all; it gets mode 0600."`
+}
+
+// Help says what a line is.
+func (auditExportCmd) Help() string {
+	return "The whole journal is verified on the way. If something in it was changed, the export ends there, with status 2, and no file is written. docs/operations.md explains the fields."
+}
+
+func (c auditExportCmd) Run(ctx context.Context, parent *auditCmd) (err error) {
+	j, err := parent.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	bar := newProgress("exporting", c.Output == "")
+	o := audit.ExportOptions{Progress: bar.rows, Filter: audit.Filter{
+		From: c.From.Time, To: c.To.Time, Actor: c.Actor, Tool: c.Tool, Outcome: c.Outcome, Run: c.Run_, Session: c.Session,
+	}}
+	if !c.NoRedact {
+		o.Redactor = redact.New(secretsOfEnvironment()...)
+	}
+	var done audit.Exported
+	err = writeTo(c.Output, func(w io.Writer) (err error) {
+		done, err = audit.Export(ctx, j, w, o)
+		return err
+	})
+	bar.done()
+	if err == nil && c.Output != "" {
+		fmt.Fprintf(os.Stderr, "%d events of %d in %s, head %s\n", done.Events, done.Report.Rows, c.Output, done.Report.Head)
+	}
+	return err
+}
+
+type auditReportCmd struct {
+	Run_   string `arg:"" name:"run" help:"The run's id, run_…"`
+	Output string `name:"output" short:"o" type:"path" required:"" help:"The file to write; it gets mode 0600."`
+}
+
+func (c auditReportCmd) Run(ctx context.Context, parent *auditCmd) (err error) {
+	j, err := parent.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	reading, err := audit.Read(ctx, j, c.Run_)
+	if err != nil {
+		return err
+	}
+	return writeTo(c.Output, func(w io.Writer) error {
+		return audit.Report(w, reading, redact.New(secretsOfEnvironment()...))
+	})
 }

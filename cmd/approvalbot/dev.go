@@ -14,6 +14,7 @@ import (
 
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/redact"
+	"approvalbot/internal/slackui"
 	"approvalbot/internal/tools"
 )
 
@@ -66,6 +67,7 @@ func (c devCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	local.InstallApp(manifestApp())
 	s.fromWorkspace(local.Workspace(), "http://"+slackLn.Addr().String()+"/api/")
 	r := redact.New(s.secrets()...)
 	log := newLogger(s.LogLevel, r, os.Stderr, false)
@@ -86,6 +88,7 @@ func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn ne
 	if err != nil {
 		return err
 	}
+	warn(w.log, unknownNames(os.Environ()))
 	w.log.Info("approvalbot dev", "model", a.modelName, "model_from", "--model", "workspace", a.builtin.Dir(), "approvers", s.Approvers)
 	if s.Shell == tools.ShellUnconfined {
 		w.log.Warn("the shell is not confined: what you approve runs with your own rights")
@@ -122,6 +125,13 @@ func (c devCmd) settings() (Settings, error) {
 		s.Shell = tools.ShellUnconfined
 	}
 	return s, welcome(filepath.Join(c.DataDir, "workspace"))
+}
+
+// manifestApp is our app as its manifest would install it in a workspace: what works in dev works there, and what the
+// manifest doesn't ask for fails in dev already.
+func manifestApp() devslack.App {
+	scopes, events := slackui.Granted()
+	return devslack.App{BotScopes: scopes, BotEvents: events, MessagesTab: true}
 }
 
 // fromWorkspace takes tokens and channels from the local Slack.
@@ -166,7 +176,7 @@ type devslackCmd struct {
 
 // Help says how to connect.
 func (devslackCmd) Help() string {
-	return "Prints slack: URL, then the bot's and the app's token. Any Slack client works with the API URL URL/api/."
+	return "Prints the page's address (slack:), the address of the Web API (api url:, which is what a client needs as SLACK_API_URL), and the bot's and the app's token. Any Slack client works with them."
 }
 
 func (c devslackCmd) Run(ctx context.Context) error {
@@ -180,7 +190,7 @@ func (c devslackCmd) Run(ctx context.Context) error {
 		return errors.Join(err, ln.Close())
 	}
 	w := local.Workspace()
-	fmt.Printf("slack: http://%s/\nbot token: %s\napp token: %s\n", ln.Addr(), w.App.BotToken, w.App.AppToken)
+	fmt.Printf("slack: http://%[1]s/\napi url: http://%[1]s/api/\nbot token: %[2]s\napp token: %[3]s\n", ln.Addr(), w.App.BotToken, w.App.AppToken)
 	closed := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() { closed <- local.Close() })
 	err = local.Serve(ln)

@@ -27,10 +27,20 @@ func (doctorCmd) Help() string {
 func (c doctorCmd) Run(ctx context.Context) error {
 	s, err := serveSettings()
 	d := &diagnosis{out: os.Stdout}
-	d.check("settings", "complete", err)
-	if err == nil || s.BotToken != "" {
-		d.settings(ctx, s, c.SendTest)
+	for _, name := range unknownNames(os.Environ()) {
+		d.check("settings", "", errors.New(name))
 	}
+	for _, wrong := range each(err) {
+		d.check("settings", "", wrong)
+	}
+	if d.failed == 0 {
+		d.check("settings", "complete", nil)
+	}
+	if text := exposedFile(envFile); text != "" {
+		d.note("settings", text)
+	}
+	d.slack(ctx, s, c.SendTest)
+	d.machine(ctx, s)
 	if d.failed > 0 {
 		return fmt.Errorf("%d of %d checks failed", d.failed, d.done)
 	}
@@ -56,8 +66,8 @@ func (d *diagnosis) check(what, fine string, err error) bool {
 
 func (d *diagnosis) note(what, text string) { fmt.Fprintf(d.out, "! %-9s %s\n", what, text) }
 
-func (d *diagnosis) settings(ctx context.Context, s Settings, sendTest string) {
-	d.slack(ctx, s, sendTest)
+// machine checks what stands on this machine. What can't be read from the settings was named before.
+func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	if s.Model != "" {
 		m, err := model.Open(s.Model)
 		name := s.Model
@@ -66,15 +76,17 @@ func (d *diagnosis) settings(ctx context.Context, s Settings, sendTest string) {
 		}
 		d.check("model", name+" (from APPROVALBOT_MODEL)", err)
 	}
+	if s.DataDir == "" {
+		return // the settings couldn't be read at all
+	}
 	_, err := s.complete()
-	if !d.check("workspace", s.Workspace, err) {
-		return
+	if d.check("workspace", s.Workspace, err) {
+		b, err := tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
+		if err == nil {
+			err = b.Close()
+		}
+		d.check("tools", "ready", err)
 	}
-	b, err := tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
-	if err == nil {
-		err = b.Close()
-	}
-	d.check("tools", "ready", err)
 	switch s.Shell {
 	case tools.ShellUnconfined:
 		d.note("shell", tools.Unconfined)
@@ -101,16 +113,28 @@ func (d *diagnosis) journal(ctx context.Context, s Settings) {
 }
 
 func (d *diagnosis) slack(ctx context.Context, s Settings, sendTest string) {
+	if len(s.requireTokens()) > 0 {
+		d.note("slack", "not asked: that needs both tokens")
+		return
+	}
 	client, err := slackui.Connect(ctx, slackui.ClientConfig{BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL})
-	if !d.check("bot token", "accepted", err) {
+	if !d.check("bot token", "accepted, in the workspace "+workspaceName(client), err) {
 		return
 	}
 	d.check("scopes", "all there", client.CheckScopes())
 	d.check("app token", "accepted, Socket Mode is on", client.CheckAppToken(ctx))
 	d.approvers(ctx, s, client)
 	if sendTest != "" {
-		d.check("test card", "posted to "+sendTest, client.SendTest(ctx, sendTest))
+		test := slackui.Test{Approvers: s.Approvers, Quorum: s.Quorum, Timeout: s.Timeout}
+		d.check("test card", "posted to "+sendTest, client.SendTest(ctx, sendTest, test))
 	}
+}
+
+func workspaceName(c *slackui.Client) string {
+	if c == nil {
+		return ""
+	}
+	return c.TeamName
 }
 
 // approvers looks up everyone who is named: an id with a typing error would otherwise show only when it is needed.

@@ -55,11 +55,7 @@ func (a *app) serveAPI(client *slackui.Client, rules *policy.Policy, w wiring) (
 			}
 			return p.Name
 		},
-		Redactor: w.redactor, Logger: w.log,
-		Ready: []api.Check{
-			{Name: "journal", Err: a.writable},
-			{Name: "slack", Err: a.slack.Ready},
-		},
+		Redactor: w.redactor, Logger: w.log, Ready: a.checks(), Metrics: a.metrics.Handler(w.log),
 	})
 	return err
 }

@@ -38,7 +38,7 @@ func (a answered) must(t testing.TB, status int, code string) answered {
 // What is asked before anything has happened.
 func TestHTTPBeforeAnything(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		if a := p.do("GET", "/api/agent/approvals?runId=demo", ""); a.status != 200 || a.raw != `{"ok":true,"pending":[]}` {
 			t.Errorf("%d %s", a.status, a.raw)
 		}
@@ -48,7 +48,7 @@ func TestHTTPBeforeAnything(t *testing.T) {
 		if a.status != 405 || a.header.Get("Allow") != "POST" {
 			t.Errorf("%d, Allow %q", a.status, a.header.Get("Allow"))
 		}
-		w.program("wrong-token-wrong").do("GET", "/api/agent/approvals", "").must(t, 401, "")
+		w.client("wrong-token-wrong").do("GET", "/api/agent/approvals", "").must(t, 401, "")
 		p.do("POST", "/api/agent", order("hello"), "Sec-Fetch-Site", "cross-site").must(t, 403, "")
 		p.do("POST", "/api/agent/runs/run_none/stop", "").must(t, 409, "NOT_RUNNING")
 		if len(w.runs()) != 0 {
@@ -60,7 +60,7 @@ func TestHTTPBeforeAnything(t *testing.T) {
 // A run that can't ask ends at the ask, with nothing pending and nothing done.
 func TestHTTPFailClosed(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		a := p.do("POST", "/api/agent", order("run `printf ok > proof.txt`")).must(t, 409, "APPROVAL_REQUIRED")
 		run := w.runs()[0]
 		mustBe(t, "the run", a.body["runId"], any(run.ID))
@@ -83,7 +83,7 @@ func TestHTTPFailClosed(t *testing.T) {
 // Approve over HTTP, again, and the opposite.
 func TestStreamApproved(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order("run `printf ok > proof.txt`"))
 		ask := l.until("approvalRequired")
 		path := "/api/agent/approvals/" + ask.str("request.runId") + "/" + ask.str("request.toolCallId")
@@ -122,7 +122,7 @@ func TestStreamApproved(t *testing.T) {
 // Nobody answers, in time or at all.
 func TestStreamTimeout(t *testing.T) {
 	inWorld(t, func(s *Settings) { s.Timeout = time.Minute }, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order(proof))
 		ask := l.until("approvalRequired")
 		shown := time.Now()
@@ -145,7 +145,7 @@ func TestStreamTimeout(t *testing.T) {
 // Settings only tighten.
 func TestHTTPTightens(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		for _, weak := range []string{`{"task":"x","approvalPolicy":"never"}`, `{"task":"x","sandboxMode":"danger_full_access"}`} {
 			p.do("POST", "/api/agent", weak).must(t, 403, "WEAKER_SETTINGS")
 			p.do("POST", "/api/agent/stream", weak).must(t, 403, "WEAKER_SETTINGS")
@@ -169,7 +169,7 @@ func TestHTTPTightens(t *testing.T) {
 // One ask in a channel and over HTTP: the first answer ends both.
 func TestTwoSurfaces(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		place := fmt.Sprintf(`{"channel":%q}`, w.general())
 		for _, first := range []string{"http", "slack"} {
 			l := p.listen("POST", "/api/agent/stream", order(proof, "slack", place))
@@ -215,7 +215,7 @@ func (w *world) lastCard() shown {
 // The caller goes away: the run ends, unless it is detached.
 func TestDisconnect(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order(proof))
 		l.until("approvalRequired")
 		l.cancel()
@@ -239,7 +239,7 @@ func TestDisconnect(t *testing.T) {
 // A waiting request whose caller goes away.
 func TestWaitingCallerGone(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		// The first run keeps the session busy; the second waits behind it and is given up there.
 		l := p.listen("POST", "/api/agent/stream", order(proof))
 		session := l.until("debug").str("event.sessionId")
@@ -263,7 +263,7 @@ func TestWaitingCallerGone(t *testing.T) {
 // The same key is the same run.
 func TestIdempotencyKey(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		first := p.do("POST", "/api/agent", order("list files"), "Idempotency-Key", "k1").must(t, 200, "")
 		again := p.do("POST", "/api/agent", `{ "task" : "list files" }`, "Idempotency-Key", "k1").must(t, 200, "")
 		mustBe(t, "the answer", again.raw, first.raw)
@@ -288,7 +288,7 @@ func TestIdempotencyKey(t *testing.T) {
 // Two followers, one cut in the middle: both see everything once, in order.
 func TestResume(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order("run `printf 1 > one` and `printf 2 > two`"))
 		run := l.until("debug").str("event.runId")
 		events := "/api/agent/runs/" + run + "/events"
@@ -327,7 +327,7 @@ func ids(all []heard) []string {
 // Who comes while an ask is pending gets it once; who comes later doesn't.
 func TestLateFollower(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order(proof))
 		ask := l.until("approvalRequired")
 		events := "/api/agent/runs/" + ask.str("request.runId") + "/events"
@@ -351,7 +351,7 @@ func TestLateFollower(t *testing.T) {
 func TestNobodyFollows(t *testing.T) {
 	turns := `[{"toolCalls":[{"id":"a","name":"shell","arguments":{"command":"sleep 2"}}]},{"toolCalls":[{"id":"b","name":"shell","arguments":{"command":"date"}}]},{"text":"done"}]`
 	inWorld(t, func(s *Settings) { s.Model = script(t, turns) }, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order("go", "onDisconnect", `"detach"`))
 		ask := l.until("approvalRequired")
 		l.cancel()
@@ -367,7 +367,7 @@ func TestNobodyFollows(t *testing.T) {
 			t.Fatalf("%d asks are pending", n)
 		}
 		w.pass(60 * time.Second)
-		w.program(localToken).do("POST", "/api/agent/approvals/"+run+"/b", `{"decision":"approve"}`).must(t, 410, "EXPIRED")
+		w.client(localToken).do("POST", "/api/agent/approvals/"+run+"/b", `{"decision":"approve"}`).must(t, 410, "EXPIRED")
 	})
 }
 
@@ -379,7 +379,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	turns = append(turns, `{"text":"done"}`)
 	inWorld(t, func(s *Settings) { s.Model, s.MaxRounds = script(t, "["+strings.Join(turns, ",")+"]"), 200 }, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		began := time.Now()
 		conn, err := w.api.DialContext(context.Background(), "", "")
 		if err != nil {
@@ -418,22 +418,22 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	inWorld(t, func(s *Settings) { s.APITokensFile = file }, func(w *world) {
-		ci := w.program("ci-token-0123456789")
+		ci := w.client("ci-token-0123456789")
 		first := ci.do("POST", "/api/agent", order("list files")).must(t, 200, "")
 		session := first.at("result.sessionId").(string)
 		more := order("list files", "sessionId", fmt.Sprintf("%q", session))
 		ci.do("POST", "/api/agent", more).must(t, 200, "")
 		w.stop()
 		w.start()
-		ci = w.program("ci-token-0123456789")
-		eve := w.program("eve-token-0123456789")
+		ci = w.client("ci-token-0123456789")
+		eve := w.client("eve-token-0123456789")
 		ci.do("POST", "/api/agent", more).must(t, 200, "")
 		eve.do("POST", "/api/agent", more).must(t, 403, "NOT_YOURS")
 		eve.do("POST", "/api/agent", order("x", "sessionId", `"http/none"`)).must(t, 404, "NOT_FOUND")
 		eve.do("GET", "/api/agent/sessions/"+session, "").must(t, 404, "NOT_FOUND")
 		eve.do("GET", "/api/agent/runs/"+first.at("result.runId").(string)+"/events", "").must(t, 404, "NOT_FOUND")
 		mustBe(t, "another token's sessions", eve.do("GET", "/api/agent/sessions", "").raw, `{"ok":true,"sessions":[]}`)
-		a := w.program("looker-token-0123456789").do("POST", "/api/agent", order("x")).must(t, 403, "MISSING_SCOPE")
+		a := w.client("looker-token-0123456789").do("POST", "/api/agent", order("x")).must(t, 403, "MISSING_SCOPE")
 		mustSay(t, a.raw, "scope run")
 		ci.do("POST", "/api/agent/approvals/a/b", `{"decision":"approve"}`).must(t, 403, "MISSING_SCOPE")
 
@@ -441,17 +441,17 @@ func TestSessions(t *testing.T) {
 		if len(list) != 1 || dig(list[0], "runs") != 3.0 || dig(list[0], "sessionId") != session {
 			t.Errorf("%v", list)
 		}
-		rec := w.program(localToken).do("GET", "/api/agent/sessions/"+session, "").must(t, 200, "")
+		rec := w.client(localToken).do("GET", "/api/agent/sessions/"+session, "").must(t, 200, "")
 		if runs := rec.at("session.runs").([]any); len(runs) != 3 || dig(runs[2], "status") != "succeeded" || dig(runs[0], "startedBy.id") != "ci" {
 			t.Errorf("%s", rec.raw)
 		}
 	})
 }
 
-// The same denial, read from everywhere.
-func TestOneDenialEverywhere(t *testing.T) {
+// The same denial, read from the stream, Slack, the journal and the audit.
+func TestOneDenialOverHTTP(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order(proof, "slack", fmt.Sprintf(`{"channel":%q}`, w.general())))
 		ask := l.until("approvalRequired")
 		w.pass(5 * time.Second)
@@ -512,7 +512,7 @@ func TestSlowRequests(t *testing.T) {
 // SIGTERM while a stream waits: it is told how its run ended.
 func TestStreamAtTheEnd(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		p := w.program(localToken)
+		p := w.client(localToken)
 		l := p.listen("POST", "/api/agent/stream", order(proof))
 		l.until("approvalRequired")
 		w.stop()
@@ -530,7 +530,7 @@ func TestStreamAtTheEnd(t *testing.T) {
 func TestDeltas(t *testing.T) {
 	turns, _ := json.Marshal([]map[string]any{{"text": "The password=hunter2hunter2 is no good.\nNor is " + localToken + " to be seen, because it is ours."}})
 	inWorld(t, func(s *Settings) { s.Model = script(t, string(turns)) }, func(w *world) {
-		all := w.program(localToken).listen("POST", "/api/agent/stream", order("go")).rest()
+		all := w.client(localToken).listen("POST", "/api/agent/stream", order("go")).rest()
 		var said strings.Builder
 		for _, h := range all {
 			if h.kind() == "assistantDelta" {
@@ -568,7 +568,7 @@ func TestTokenOfAPerson(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start()
-		alice, bob, gus := w.program("alice-token-012345"), w.program("bob-token-01234567"), w.program("gus-token-01234567")
+		alice, bob, gus := w.client("alice-token-012345"), w.client("bob-token-01234567"), w.client("gus-token-01234567")
 		gus.do("POST", "/api/agent", order("list files")).must(t, 403, "NOT_ALLOWED")
 		l := alice.listen("POST", "/api/agent/stream", order(proof, "slack", fmt.Sprintf(`{"channel":%q}`, w.general())))
 		ask := l.until("approvalRequired")

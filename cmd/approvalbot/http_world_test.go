@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// A program is somebody who talks to the bot over HTTP.
-type program struct {
+// A client is somebody who talks to the bot over HTTP.
+type client struct {
 	w      *world
 	token  string
 	client *http.Client
 }
 
-// program makes one with a token. Its connections are closed with the test.
-func (w *world) program(token string) *program {
+// client makes one with a token. Its connections are closed with the test.
+func (w *world) client(token string) *client {
 	tr := &http.Transport{DialContext: w.api.DialContext}
 	w.t.Cleanup(tr.CloseIdleConnections)
-	return &program{w, token, &http.Client{Transport: tr}}
+	return &client{w, token, &http.Client{Transport: tr}}
 }
 
-func (p *program) request(ctx context.Context, method, path, body string, headers ...string) *http.Request {
+func (p *client) request(ctx context.Context, method, path, body string, headers ...string) *http.Request {
 	p.w.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
 	if err != nil {
@@ -48,7 +48,7 @@ type answered struct {
 	body   map[string]any
 }
 
-func (p *program) do(method, path, body string, headers ...string) answered {
+func (p *client) do(method, path, body string, headers ...string) answered {
 	p.w.t.Helper()
 	resp, err := p.client.Do(p.request(context.Background(), method, path, body, headers...))
 	if err != nil {
@@ -95,7 +95,7 @@ func (h heard) str(path string) string { s, _ := h.at(path).(string); return s }
 
 // A listener reads a stream in the background.
 type listener struct {
-	p      *program
+	p      *client
 	cancel context.CancelFunc
 	status int
 	header http.Header
@@ -105,7 +105,7 @@ type listener struct {
 }
 
 // listen opens a stream; it has to be one.
-func (p *program) listen(method, path, body string, headers ...string) *listener {
+func (p *client) listen(method, path, body string, headers ...string) *listener {
 	p.w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	resp, err := p.client.Do(p.request(ctx, method, path, body, headers...))

@@ -23,8 +23,12 @@ type cli struct {
 	Ask      askCmd      `cmd:"" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
 	Outcome  outcomeCmd  `cmd:"" help:"Report how an approved action went."`
 	Audit    auditCmd    `cmd:"" help:"Read the journal."`
+	Backup   backupCmd   `cmd:"" help:"Copy the journal to a file, also while the bot runs."`
+	Prune    pruneCmd    `cmd:"" help:"Erase what was said and done in old runs; the chain of hashes stays."`
 	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func main() {
@@ -38,8 +42,20 @@ func main() {
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "approvalbot:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is the status of a command that ended with err: the error's own, or 1.
+func exitCode(err error) int {
+	type coded interface {
+		error
+		ExitCode() int
+	}
+	if e, ok := errors.AsType[coded](err); ok {
+		return e.ExitCode()
+	}
+	return 1
 }
 
 // run executes one command line.
@@ -49,6 +65,7 @@ func run(ctx context.Context, args []string) error {
 		kong.Name("approvalbot"),
 		kong.Description("Your agent asks in Slack before it acts. No answer means no."),
 		kong.UsageOnError(),
+		kong.Vars{"version": "approvalbot " + version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)

@@ -306,7 +306,7 @@ func (r *trial) checkMessages(runs map[string]*ledger.Run) {
 
 // The words of which a card that is over has exactly one.
 var endings = []string{
-	"Done in", "It failed after", "but not performed", "Stopped while it was running", "Outcome unknown",
+	"Done in", "It failed", "but not performed", "Stopped while it was running", "Outcome unknown",
 	"Denied by", "obody answered", "The run was stopped", "Nobody could be asked",
 }
 
@@ -373,5 +373,5 @@ func endingWords(c *ledger.Call) string {
 	case f.Code == "OUTCOME_UNKNOWN":
 		return "Outcome unknown"
 	}
-	return "It failed after"
+	return "It failed"
 }

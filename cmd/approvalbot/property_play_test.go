@@ -249,11 +249,11 @@ func (r *trial) killAt(n int) {
 		end()
 		close(killed)
 	})
-	r.log.onLine = func(text []byte) {
+	r.log.on(func(text []byte) {
 		if strings.Contains(string(text), "the journal can't be written") {
 			die()
 		}
-	}
+	})
 	r.fail(r.head() + int64(n))
 }
 
@@ -276,7 +276,7 @@ func (r *trial) fail(from int64) {
 }
 
 func (r *trial) repair() {
-	r.log.onLine = nil
+	r.log.on(nil)
 	if r.mend != nil {
 		r.mend()
 		r.mend = nil

@@ -18,6 +18,9 @@ func (serveCmd) Help() string {
 
 func (serveCmd) Run(ctx context.Context) error {
 	s, err := serveSettings()
+	r := redact.New(s.secrets()...)
+	log := newLogger(s.LogLevel, r, os.Stderr, true)
+	warn(log, warnings(os.Environ())) // also when it doesn't start: a wrong name may be the reason
 	if err != nil {
 		return err
 	}
@@ -26,8 +29,6 @@ func (serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	r := redact.New(s.secrets()...)
-	log := newLogger(s.LogLevel, r, os.Stderr, true)
 	a, err := newApp(ctx, s, wiring{log: log, redactor: r})
 	if err != nil {
 		return err

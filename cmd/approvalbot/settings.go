@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/joho/godotenv"
 	"github.com/kelseyhightower/envconfig"
@@ -43,7 +45,7 @@ type Settings struct {
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
 
-	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API listens"`
+	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API, /healthz, /readyz and /metrics listen"`
 	APIToken      string `envconfig:"APPROVALBOT_API_TOKEN" desc:"a bearer token of the HTTP API that may do everything, called default; one of the two is required unless the address is loopback"`
 	APITokensFile string `envconfig:"APPROVALBOT_API_TOKENS_FILE" desc:"a JSON file of tokens, each with a name, scopes (read, run, decide, all) and, where it is a person's, their Slack user; nobody else may be able to read it"`
 
@@ -55,50 +57,157 @@ type Settings struct {
 	openChannels []string // the public channels whose members may decide under "channel"
 }
 
-const settingsTable = `{{range .}}  {{usage_key .}}{{with usage_default .}} (default {{.}}){{end}}
-      {{usage_description .}}
-{{end}}`
+// helpWidth is what fits a terminal of the usual width behind the indentation that kong adds.
+const helpWidth = 72
 
 // settingsHelp is the part of --help that explains the settings.
 func settingsHelp(only func(name string) bool) string {
-	var buf, out bytes.Buffer
-	if err := envconfig.Usagef("", &Settings{}, &buf, settingsTable); err != nil {
-		return err.Error()
-	}
-	keep := false
-	for _, line := range strings.SplitAfter(buf.String(), "\n") {
-		if name := strings.TrimSpace(line); !strings.HasPrefix(line, "      ") {
-			keep = only == nil || only(strings.Fields(name + " -")[0])
+	var out strings.Builder
+	for _, f := range settingFields() {
+		name := f.Tag.Get("envconfig")
+		if only != nil && !only(name) {
+			continue
 		}
-		if keep {
-			out.WriteString(line)
+		out.WriteString("  " + name)
+		if value := f.Tag.Get("default"); value != "" {
+			out.WriteString(" (default " + value + ")")
 		}
+		out.WriteString("\n" + wrap(f.Tag.Get("desc"), "      ", helpWidth))
 	}
 	return out.String()
 }
 
-// serveSettings reads the settings of serve: .env of the current directory, then the environment, which wins.
-func serveSettings() (Settings, error) {
-	if _, err := os.Stat(".env"); err == nil {
-		if err := godotenv.Load(".env"); err != nil {
-			return Settings{}, fmt.Errorf(".env can't be read: %w; it has to be lines of NAME=value", err)
+// wrap breaks a text between words into indented lines.
+func wrap(text, indent string, width int) string {
+	var out strings.Builder
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(indent+line+" "+word) > width {
+			out.WriteString(indent + line + "\n")
+			line = ""
 		}
+		line = strings.TrimSpace(line + " " + word)
 	}
-	s, err := readSettings()
-	if err != nil {
+	return out.String() + indent + line + "\n"
+}
+
+// serveSettings reads the settings of serve: .env of the current directory, then the environment, which wins. It names
+// everything that is wrong at once, in a [settingErrors].
+func serveSettings() (Settings, error) {
+	if err := loadEnv(envFile); err != nil {
 		return Settings{}, err
 	}
-	return s, s.requireServe()
+	s, err := readSettings()
+	return s, together(err, s.requireServe())
+}
+
+// loadEnv takes the lines of a file into the environment, which wins. Errors name the line and never quote it: it may
+// hold a token.
+func loadEnv(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s can't be read: %w", file, err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%s can't be read: %w", file, err)
+	}
+	values, err := godotenv.UnmarshalBytes(text)
+	if err != nil {
+		return fmt.Errorf("%s can't be read%s: it has to be lines of NAME=value, quotes closed", file, badLine(text))
+	}
+	for name, value := range values {
+		if _, set := os.LookupEnv(name); !set {
+			if err := os.Setenv(name, value); err != nil {
+				return fmt.Errorf("%s: a name in it can't be used", file)
+			}
+		}
+	}
+	return nil
+}
+
+// badLine finds the first line up to which a file can't be read.
+func badLine(text []byte) string {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for i := range lines {
+		if _, err := godotenv.UnmarshalBytes(lines[i]); err != nil {
+			return fmt.Sprintf(" (line %d)", i+1)
+		}
+	}
+	return ""
 }
 
 // readSettings reads and checks what the environment says.
 func readSettings() (Settings, error) {
 	var s Settings
-	if err := envconfig.Process("", &s); err != nil {
-		return Settings{}, settingError(err)
+	if err := s.read(); err != nil {
+		return s, err
 	}
 	s.openChannels = s.Channels
 	return s, s.check()
+}
+
+// read reads one setting after the other, so that a wrong one doesn't hide the next.
+func (s *Settings) read() error {
+	var wrong []error
+	for _, f := range settingFields() {
+		one := reflect.New(reflect.StructOf([]reflect.StructField{f}))
+		if err := envconfig.Process("", one.Interface()); err != nil {
+			wrong = append(wrong, settingError(err))
+			continue
+		}
+		reflect.ValueOf(s).Elem().FieldByName(f.Name).Set(one.Elem().Field(0))
+	}
+	return together(wrong...)
+}
+
+// settingFields are the fields that are read from the environment.
+func settingFields() []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()), func(f reflect.StructField) bool { return !f.IsExported() })
+}
+
+// settingErrors are several things that are wrong with the settings, each with what to do.
+type settingErrors []error
+
+func (e settingErrors) Error() string {
+	lines := []string{fmt.Sprintf("%d settings are missing or wrong:", len(e))}
+	for _, err := range e {
+		lines = append(lines, "- "+err.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e settingErrors) Unwrap() []error { return e }
+
+// each gives what is wrong one by one.
+func each(err error) []error {
+	if several, ok := errors.AsType[settingErrors](err); ok {
+		return several
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// together makes one error of all; one stays as it is.
+func together(errs ...error) error {
+	var all settingErrors
+	for _, err := range errs {
+		all = append(all, each(err)...)
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
 }
 
 // settingError says which setting is wrong and what would be right, without a word about Go.
@@ -125,50 +234,60 @@ func settingError(err error) error {
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,30}$`)
 
 func (s *Settings) check() error {
-	switch {
-	case s.Quorum < 1 || s.Quorum > 20:
-		return fmt.Errorf("APPROVALBOT_QUORUM=%d: it has to be between 1 and 20", s.Quorum)
-	case s.Timeout < time.Second || s.Timeout > 7*24*time.Hour:
-		return fmt.Errorf("APPROVALBOT_APPROVAL_TIMEOUT=%s: it has to be between 1s and 168h", s.Timeout)
-	case s.MaxRounds < 1 || s.MaxAsks < 1:
-		return errors.New("APPROVALBOT_MAX_ROUNDS and APPROVALBOT_MAX_ASKS have to be at least 1")
-	case s.Drain < 0:
-		return fmt.Errorf("APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
-	case s.Shell == tools.ShellConfined:
-		return errors.New("APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
-	}
-	for _, c := range s.Channels {
-		if !channelID.MatchString(c) {
-			return fmt.Errorf("APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
+	var wrong []error
+	bad := func(is bool, format string, args ...any) {
+		if is {
+			wrong = append(wrong, fmt.Errorf(format, args...))
 		}
 	}
-	if len(s.Approvers) == 0 { // whether that will do is the command's question
-		_, err := s.requesters()
-		return err
+	bad(s.Quorum < 1 || s.Quorum > 20, "APPROVALBOT_QUORUM=%d: it has to be between 1 and 20", s.Quorum)
+	bad(s.Timeout < time.Second || s.Timeout > 7*24*time.Hour, "APPROVALBOT_APPROVAL_TIMEOUT=%s: it has to be between 1s and 168h", s.Timeout)
+	bad(s.MaxRounds < 1, "APPROVALBOT_MAX_ROUNDS=%d: it has to be at least 1", s.MaxRounds)
+	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
+	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
+	bad(s.Shell == tools.ShellConfined, "APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
+	for _, c := range s.Channels {
+		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}
-	_, err := s.approvals("")
-	return err
+	if len(s.Approvers) > 0 { // whether none will do is the command's question
+		_, err := approvals.ParseApprovers(s.Approvers)
+		if err != nil {
+			wrong = append(wrong, listError("APPROVALBOT_APPROVERS", err))
+		}
+	}
+	_, err := s.requesters()
+	return together(append(wrong, err)...)
 }
 
-// requireServe names what serve can't do without, and why it doesn't guess.
+// requireServe names everything that serve can't do without, and why it doesn't guess.
 func (s *Settings) requireServe() error {
+	errs := s.requireTokens()
+	if len(s.Approvers) == 0 {
+		errs = append(errs, errors.New("APPROVALBOT_APPROVERS is not set: nobody may approve until you say who. User ids (U…) or user groups (S…) are the safest; channel means every full member of the channel, requester that people may approve what they asked for themselves"))
+	}
+	if s.Model == "" {
+		errs = append(errs, errors.New("APPROVALBOT_MODEL is not set: choose demo to try the bot without a language model; this version has demo and script:FILE"))
+	}
+	return together(errs...)
+}
+
+func (s *Settings) requireTokens() (errs []error) {
+	if strings.HasPrefix(s.BotToken, "xapp-") || strings.HasPrefix(s.AppToken, "xoxb-") {
+		return []error{errors.New("SLACK_BOT_TOKEN and SLACK_APP_TOKEN are swapped: the bot token begins with xoxb-, the app-level token with xapp-")}
+	}
 	switch {
 	case s.BotToken == "":
-		return errors.New("SLACK_BOT_TOKEN is not set: copy the Bot User OAuth Token (xoxb-…) from the app's OAuth & Permissions page; no app yet? run: approvalbot manifest --url")
-	case s.AppToken == "":
-		return errors.New("SLACK_APP_TOKEN is not set: make an app-level token (xapp-…) with the scope connections:write on the app's Basic Information page")
-	case strings.HasPrefix(s.BotToken, "xapp-") || strings.HasPrefix(s.AppToken, "xoxb-"):
-		return errors.New("SLACK_BOT_TOKEN and SLACK_APP_TOKEN are swapped: the bot token begins with xoxb-, the app-level token with xapp-")
+		errs = append(errs, errors.New("SLACK_BOT_TOKEN is not set: copy the Bot User OAuth Token (xoxb-…) from the app's OAuth & Permissions page; no app yet? run: approvalbot manifest --url"))
 	case !strings.HasPrefix(s.BotToken, "xoxb-"):
-		return errors.New("SLACK_BOT_TOKEN has to begin with xoxb-: it is the Bot User OAuth Token, not a user token or a signing secret")
-	case !strings.HasPrefix(s.AppToken, "xapp-"):
-		return errors.New("SLACK_APP_TOKEN has to begin with xapp-: it is the app-level token, not the bot token")
-	case len(s.Approvers) == 0:
-		return errors.New("APPROVALBOT_APPROVERS is not set: nobody may approve until you say who. User ids (U…) or user groups (S…) are the safest; channel means every full member of the channel, requester that people may approve what they asked for themselves")
-	case s.Model == "":
-		return errors.New("APPROVALBOT_MODEL is not set: choose demo to try the bot without a language model; this version has demo and script:FILE")
+		errs = append(errs, errors.New("SLACK_BOT_TOKEN has to begin with xoxb-: it is the Bot User OAuth Token, not a user token or a signing secret"))
 	}
-	return nil
+	switch {
+	case s.AppToken == "":
+		errs = append(errs, errors.New("SLACK_APP_TOKEN is not set: make an app-level token (xapp-…) with the scope connections:write on the app's Basic Information page"))
+	case !strings.HasPrefix(s.AppToken, "xapp-"):
+		errs = append(errs, errors.New("SLACK_APP_TOKEN has to begin with xapp-: it is the app-level token, not the bot token"))
+	}
+	return errs
 }
 
 // complete makes the paths absolute, reads the instructions, and makes or checks the workspace.
@@ -201,7 +320,11 @@ func (s *Settings) complete() (instructions string, err error) {
 // protected are the files of ours that tools may not touch, wherever the workspace is.
 func (s *Settings) protected() []string {
 	paths := []string{s.journalDir(), filepath.Join(s.DataDir, "devslack")}
-	for _, p := range []string{".env", s.Instructions, s.APITokensFile, strings.TrimPrefix(s.Model, "script:")} {
+	script, _ := strings.CutPrefix(s.Model, "script:")
+	if script == s.Model {
+		script = "" // the model is no file
+	}
+	for _, p := range []string{".env", s.Instructions, s.APITokensFile, script} {
 		if abs, err := filepath.Abs(p); p != "" && err == nil {
 			paths = append(paths, abs)
 		}

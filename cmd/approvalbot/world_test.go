@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"approvalbot/internal/agent"
+	"approvalbot/internal/audit"
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/ledger/ledgertest"
@@ -39,35 +41,62 @@ type world struct {
 	http     *http.Transport                                                      // the process's way to it
 	settings Settings
 	log      journalist
-	api      *devslack.Pipe // to the bot's HTTP API
+	jsonLog  bool // as serve logs
 
 	app   *app
 	end   context.CancelFunc
 	ended chan error
+	api   *devslack.Pipe // where the process's HTTP API listens
 }
 
 // A journalist keeps the log, and can act on a line in the moment in which it is written.
 type journalist struct {
-	bytes.Buffer
+	mu     sync.Mutex
+	text   bytes.Buffer
 	onLine func(line []byte)
 }
 
 func (j *journalist) Write(line []byte) (int, error) {
-	if j.onLine != nil {
-		j.onLine(line)
+	j.mu.Lock()
+	n, err := j.text.Write(line)
+	onLine := j.onLine
+	j.mu.Unlock()
+	if onLine != nil {
+		onLine(line)
 	}
-	return j.Buffer.Write(line)
+	return n, err
+}
+
+// on sets what happens when a line is written; nil: nothing.
+func (j *journalist) on(line func([]byte)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.onLine = line
+}
+
+func (j *journalist) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // inWorld runs a scenario in a world with a running bot, and checks at the end what holds in every world.
 func inWorld(t *testing.T, change func(*Settings), body func(w *world)) {
 	t.Helper()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, dir)
+	inChangedWorld(t, func(w *world) {
 		if change != nil {
 			change(&w.settings)
 		}
+	}, body)
+}
+
+// inChangedWorld is inWorld for what more than the settings is changed for.
+func inChangedWorld(t *testing.T, change, body func(w *world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, dir)
+		change(w)
 		defer w.close()
 		w.start()
 		defer func() { w.stop() }() // also of a test that gave up; once more does nothing
@@ -83,6 +112,7 @@ func newWorld(t testing.TB, dir string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.InstallApp(manifestApp())
 	w := &world{t: t, dir: dir, slack: s, pipe: devslack.NewPipe(), ws: s.Workspace()}
 	go s.Serve(w.pipe) // it ends with w.close
 	w.dial = w.pipe.DialContext
@@ -102,15 +132,15 @@ func (w *world) start() {
 	r := redact.New(w.settings.secrets()...)
 	w.http = &http.Transport{DialContext: w.dial}
 	a, err := newApp(ctx, w.settings, wiring{
-		log: newLogger(slog.LevelDebug, r, &w.log, false), http: &http.Client{Transport: w.http}, redactor: r,
+		log: newLogger(slog.LevelDebug, r, &w.log, w.jsonLog), http: &http.Client{Transport: w.http}, redactor: r,
 		dialer: &websocket.Dialer{NetDialContext: w.dial},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.app, w.end, w.ended = a, cancel, make(chan error, 1)
-	w.api = devslack.NewPipe()
-	go func() { w.ended <- a.run(ctx, w.api) }()
+	w.app, w.end, w.ended, w.api = a, cancel, make(chan error, 1), devslack.NewPipe()
+	ln := w.api
+	go func() { w.ended <- a.run(ctx, ln) }()
 	select {
 	case <-a.slack.Connected():
 	case err := <-w.ended:
@@ -183,6 +213,18 @@ func (w *world) ask(user, text string) string {
 	}
 	w.pass(5 * time.Second)
 	return ts
+}
+
+// mention asks the bot in a thread.
+func (w *world) mention(user, thread, text string) {
+	w.t.Helper()
+	_, err := w.slack.SendMessage(devslack.MessageRequest{
+		User: w.user(user), Channel: w.general(), ThreadTS: thread, Text: fmt.Sprintf("<@%s> %s", w.ws.App.BotUserID, text),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(5 * time.Second)
 }
 
 // A shown is a message of ours as a person sees it.
@@ -344,7 +386,7 @@ func (w *world) audit(run string) string {
 	}
 	defer j.Close()
 	var out strings.Builder
-	if err := showRun(context.Background(), j, run, &out); err != nil {
+	if err := show(context.Background(), j, run, &out, audit.Style{}); err != nil {
 		w.t.Fatal(err)
 	}
 	return out.String()
@@ -358,12 +400,15 @@ func (w *world) check() {
 		w.t.Fatal(err)
 	}
 	defer j.Close()
-	report, err := j.Verify(context.Background(), ledger.VerifyOptions{Check: (&agent.Recheck{}).Event})
-	if err != nil || !report.OK() {
-		w.t.Errorf("the journal doesn't verify: %v %v", err, report.Problem)
+	var said strings.Builder
+	if err := verify(context.Background(), j, ledger.VerifyOptions{}, &said); err != nil {
+		w.t.Errorf("the journal doesn't verify: %v", err)
+	}
+	if strings.Contains(said.String(), "can't be computed") {
+		w.t.Errorf("nothing was erased and no secret was in it: %s", said.String())
 	}
 	for _, run := range w.runs() {
-		if run.Finished == nil {
+		if !run.Status().Ended() {
 			w.t.Errorf("run %s has no end", run.ID)
 		}
 		for _, c := range run.Calls {

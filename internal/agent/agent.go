@@ -205,10 +205,10 @@ func (a *Agent) Stop(ctx context.Context, id string, by ledger.Actor) error {
 	if err != nil {
 		return err
 	}
-	if !ok || state.Finished != nil {
+	if !ok || state.Status().Ended() {
 		return ErrNotRunning
 	}
-	if err := a.Approvals.MayStop(ctx, by, state.Started.Requesters, state.Started.Place); err != nil {
+	if err := a.Approvals.MayStop(ctx, by, state); err != nil {
 		return err
 	}
 	reason := "stopped by " + by.DisplayName()

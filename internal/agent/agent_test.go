@@ -100,6 +100,9 @@ func (f fakeTool) Spec() tools.Spec {
 }
 
 func (f fakeTool) Describe(args json.RawMessage) (tools.Preview, error) {
+	if strings.Contains(string(args), "impossible") {
+		return tools.Preview{}, &tools.Error{Code: tools.CodeNotAllowed, Message: "The path leads out of the workspace."}
+	}
 	return tools.Preview{Summary: f.name, Kind: tools.KindJSON, Body: string(args)}, nil
 }
 
@@ -146,6 +149,10 @@ func open(t *testing.T, dir, script string) *stand {
 		fakeTool{name: "slow", calls: s.calls, do: slow(time.Minute)},
 		fakeTool{name: "fail", readOnly: true, calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
 			return tools.Output{}, errors.New("it broke")
+		}},
+		fakeTool{name: "hang", calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
+			time.Sleep(24 * time.Hour)
+			return tools.Output{Text: "too late"}, nil
 		}},
 		fakeTool{name: "crash", readOnly: true, calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
 			panic("out of cheese")
@@ -400,6 +407,55 @@ func TestRoundOfMixedOutcomes(t *testing.T) {
 	})
 }
 
+// A call that its tool finds impossible is a failure of the call, with its own code; nobody is asked. What any call is about
+// stands in the journal in words, whether it was asked or not.
+func TestDescribedCalls(t *testing.T) {
+	const script = `{"turns":[
+		{"toolCalls":[
+			{"id":"c1","name":"act","arguments":{"n":"impossible"}},
+			{"id":"c2","name":"read","arguments":{"n":"impossible"}},
+			{"id":"c3","name":"read","arguments":{"n":3}}]},
+		{"text":"finished"}]}`
+	scenario(t, script, func(t *testing.T, s *stand) {
+		s.say(alice, "go")
+		run := s.run()
+		want := map[string]string{"c1": "output-error NOT_ALLOWED", "c2": "output-error NOT_ALLOWED", "c3": "output-available"}
+		if diff := cmp.Diff(want, states(run)); diff != "" {
+			t.Error(diff)
+		}
+		for _, id := range []string{"c1", "c2"} {
+			f := run.Call(id).Finished
+			if f.Reason != "The path leads out of the workspace." || f.Output != "Error [NOT_ALLOWED]: The path leads out of the workspace." {
+				t.Errorf("%s: %+v", id, f)
+			}
+			if run.Call(id).Decision != nil || s.calls.count("act") != 0 {
+				t.Errorf("%s was decided or performed", id)
+			}
+		}
+		if d := run.Call("c3").Decision; d == nil || d.Summary != "read" {
+			t.Errorf("the decision: %+v", d)
+		}
+		s.check()
+	})
+}
+
+// Each no is said once, in the words of whoever knows why.
+func TestDenialReason(t *testing.T) {
+	by := &ledger.Actor{Kind: ledger.ActorUser, ID: "UBOB", Name: "bob"}
+	for want, got := range map[string]string{
+		"bob denied this call.":                                                   denialReason(ledger.SourceUser, "", by),
+		"bob denied this call: not on a Friday.":                                  denialReason(ledger.SourceUser, "not on a Friday", by),
+		"Nobody answered within 2 minutes.":                                       denialReason(ledger.SourceTimeout, "nobody answered within 2 minutes", nil),
+		"Nobody answered in time.":                                                denialReason(ledger.SourceTimeout, "", nil),
+		"Nobody could be asked: the channel is archived.":                         denialReason(ledger.SourceUndeliverable, "the channel is archived", nil),
+		"The run was ended while this call waited for an answer: stopped by bob.": denialReason(ledger.SourceAbort, "stopped by bob", nil),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // Scenarios 18, 19: nobody answers. Waiting is not execution.
 func TestTimeout(t *testing.T) {
 	scenario(t, oneAct, func(t *testing.T, s *stand) {
@@ -455,6 +511,25 @@ func TestStop(t *testing.T) {
 			t.Errorf("a second stop: %v", err)
 		}
 		s.check()
+	})
+}
+
+// A tool that doesn't stop doesn't keep its run, or the process, from ending.
+func TestStopOfAToolThatHangs(t *testing.T) {
+	const script = `{"turns":[{"toolCalls":[{"id":"c1","name":"hang","arguments":{}}]},{"text":"must not be sampled"}]}`
+	scenario(t, script, func(t *testing.T, s *stand) {
+		s.say(alice, "go")
+		s.decide("c1", bob, ledger.Approved, "")
+		if err := s.agent.Stop(t.Context(), s.run().ID, alice); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(stopGrace)
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]string{"c1": "output-error OUTCOME_UNKNOWN"}, states(s.run())); diff != "" {
+			t.Error(diff)
+		}
+		s.check()
+		time.Sleep(24 * time.Hour) // the bubble waits for the goroutine that the program left behind
 	})
 }
 
@@ -563,6 +638,25 @@ func TestTranscriptIsTheJournals(t *testing.T) {
 	})
 }
 
+// A result without the message that asked for it (it was erased) is no result, and no panic.
+func TestTranscriptWithoutTheCall(t *testing.T) {
+	tr := &Transcript{}
+	for i, b := range []ledger.Body{
+		&ledger.RunStarted{},
+		&ledger.ToolFinished{State: ledger.OutputAvailable, Output: "of a call that isn't there"},
+		&ledger.ModelCompleted{Round: 2, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "act"}}},
+		&ledger.ToolFinished{State: ledger.OutputAvailable, Output: "of this one"},
+	} {
+		if err := tr.Apply(ledger.Event{Seq: int64(i + 1), Run: "r", Call: map[bool]string{true: "c0", false: "c1"}[i < 2], Body: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paired(t, tr.Request())
+	if !tr.Complete() {
+		t.Error("the round has its results")
+	}
+}
+
 // A journal whose request hash is not that of the folded request doesn't verify.
 func TestRecheckNamesAWrongRequest(t *testing.T) {
 	c := &Recheck{}
@@ -578,7 +672,7 @@ func TestRecheckNamesAWrongRequest(t *testing.T) {
 	sent := model.Request{System: "be good", Messages: []model.Message{{Role: model.RoleUser, Text: "Alice: go"}}}
 	for want, hash := range map[bool]string{true: model.RequestHash(sent), false: model.RequestHash(model.Request{System: "be bad"})} {
 		copied := *c.sessions["s"]
-		err := (&Recheck{sessions: map[string]*Transcript{"s": &copied}}).Event(ledger.Event{
+		err := (&Recheck{sessions: map[string]*conversation{"s": &copied}}).Event(ledger.Event{
 			Seq: 3, Session: "s", Run: "r", Body: &ledger.ModelCompleted{Round: 1, SampledFrom: 2, RequestHash: hash},
 		})
 		if (err == nil) != want {

@@ -38,18 +38,24 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	if ctx.Err() != nil {
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	}
+	preview, undescribed := tool.Describe(args)
+	if wrong, ok := errors.AsType[*tools.Error](undescribed); ok { // the tool itself finds the arguments impossible
+		return halted(r.finish(ctx, t, toolFailure(ctx, wrong)))
+	}
 	d := r.decide(tool.Spec(), args)
 	_, err = r.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, &ledger.PermissionDecided{
 		Tool: tc.Name, Type: ledger.DecisionType(d.Type), Source: string(d.Source), Reason: d.Reason, Rule: d.Rule,
-		PolicyHash: r.policy.Hash(), Digest: digest(args),
+		PolicyHash: r.policy.Hash(), Digest: digest(args), Summary: preview.Summary,
 	}))
 	switch {
 	case err != nil:
 		return halted(err)
 	case d.Allowed():
 		return r.perform(ctx, t, tool, args)
+	case d.NeedsApproval() && undescribed != nil:
+		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(undescribed.Error()), "")))
 	case d.NeedsApproval():
-		return r.ask(ctx, earlier, t, tool, args, d)
+		return r.ask(ctx, earlier, t, tool, args, r.request(t, preview, args, d))
 	}
 	return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 }
@@ -68,22 +74,18 @@ func (r *run) decide(spec tools.Spec, args json.RawMessage) policy.Decision {
 }
 
 // ask puts the call before people and does what they say.
-func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools.Tool, args json.RawMessage, d policy.Decision) error {
+func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools.Tool, args json.RawMessage, req approvals.Request) error {
 	if r.started.Mode != ledger.ModeInteractive {
 		if err := r.deny(ctx, t, ledger.SourceUndeliverable, "Nobody could be asked: this run has no way to show a request for approval."); err != nil {
 			return halted(err)
 		}
-		return &ApprovalRequiredError{Run: r.id, Call: t.call.ID, Tool: t.call.Name, Reason: d.Reason}
+		return &ApprovalRequiredError{Run: r.id, Call: t.call.ID, Tool: t.call.Name, Reason: req.Reason}
 	}
 	if deniedBefore(earlier, t.call.Name, digest(args)) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, "The same call was denied or not answered before in this run, so nobody was asked again."))
 	}
 	if r.asks.Add(1) > int64(r.MaxAsks) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, fmt.Sprintf("This run has asked people %d times already, which is its limit.", r.MaxAsks)))
-	}
-	req, err := r.request(t, tool, args, d)
-	if err != nil {
-		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(err.Error()), "")))
 	}
 	pending, err := r.Approvals.Open(ctx, req)
 	switch {
@@ -104,11 +106,8 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	return r.approved(ctx, t, tool, args, req)
 }
 
-func (r *run) request(t target, tool tools.Tool, args json.RawMessage, d policy.Decision) (approvals.Request, error) {
-	p, err := tool.Describe(args)
-	if err != nil {
-		return approvals.Request{}, err
-	}
+// request is what people are asked: the call as the tool describes it.
+func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision) approvals.Request {
 	hash, _ := r.tools.Hash(t.call.Name)
 	cwd, timeout := r.Workspace, time.Duration(0)
 	if r.asked != nil {
@@ -131,7 +130,7 @@ func (r *run) request(t target, tool tools.Tool, args json.RawMessage, d policy.
 		PolicyHash: r.policy.Hash(),
 		Cwd:        cwd,
 		Timeout:    timeout,
-	}, nil
+	}
 }
 
 // approved runs an approved call, if it is still what people approved: nothing ended the run meanwhile, the policy
@@ -180,14 +179,44 @@ func withdrawn(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// callTool turns a tool's panic into its failure: what one tool does wrong must not take down the runs of others.
-func callTool(ctx context.Context, tool tools.Tool, args json.RawMessage) (out tools.Output, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the tool crashed (%v) and may have performed a part", p)
-		}
+// How long a tool that was told to stop may take before its run goes on without it.
+const stopGrace = 10 * time.Second
+
+// errUnstoppable says that a tool didn't stop when it was told to.
+var errUnstoppable = errors.New("the tool did not stop")
+
+// callTool calls a tool and shields the run from what one tool does wrong. A panic is its failure. A tool that doesn't
+// stop (a file system that hangs holds it in the kernel) is left behind after a grace, the one goroutine that nobody
+// waits for: otherwise Stop and the end of the process would wait for it for ever.
+func callTool(ctx context.Context, tool tools.Tool, args json.RawMessage) (tools.Output, error) {
+	type result struct {
+		out tools.Output
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("the tool crashed (%v) and may have performed a part", p)
+			}
+			done <- r
+		}()
+		r.out, r.err = tool.Call(ctx, args)
 	}()
-	return tool.Call(ctx, args)
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-grace.C:
+		return tools.Output{}, errUnstoppable
+	}
 }
 
 // toolFailure is the ending that an error of a tool, or of its arguments, makes.
@@ -196,20 +225,27 @@ func toolFailure(ctx context.Context, err error) *ledger.ToolFinished {
 	switch {
 	case errors.As(err, &e):
 		return failed(string(e.Code), e.Message, e.Text())
+	case errors.Is(err, errUnstoppable):
+		return failed(codeUnknown, fmt.Sprintf("It was told to stop (%s) and had not after %s. It may still be running; whether it is performed is not known.",
+			cause(ctx), stopGrace), "")
 	case ctx.Err() != nil:
-		return failed(codeAborted, "It was stopped while it ran ("+abortReason(ctx)+") and may be partly performed.", "")
+		return failed(codeAborted, "It was stopped while it ran ("+cause(ctx)+") and may be partly performed.", "")
 	}
 	return failed(codeToolFailed, sentence(err.Error()), "")
 }
 
 // abortReason is the sentence for a call that the run's end kept from starting.
 func abortReason(ctx context.Context) string {
-	reason := "it was stopped"
-	var cause *endedError
-	if errors.As(context.Cause(ctx), &cause) {
-		reason = cause.reason
+	return "The run was ended before this call could start: " + sentence(cause(ctx))
+}
+
+// cause says in a clause what ended the run.
+func cause(ctx context.Context) string {
+	var ended *endedError
+	if errors.As(context.Cause(ctx), &ended) {
+		return ended.reason
 	}
-	return "The run was ended before this call could start: " + sentence(reason)
+	return "it was stopped"
 }
 
 func digest(b []byte) string {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"approvalbot/internal/ledger"
 )
@@ -47,7 +49,8 @@ func (a *Agent) finishStarted(ctx context.Context, t target, f *ledger.ToolFinis
 		if !errors.Is(err, ledger.ErrNotRecorded) {
 			return err
 		}
-		a.Logger.Error("the outcome of a tool call can't be recorded yet", "run", t.run, "call", t.call.ID, "error", err)
+		a.Logger.Error("the outcome of a tool call can't be recorded yet",
+			"session", t.session, "run", t.run, "call", t.call.ID, "error", err)
 		if wait := a.Ledger.WaitWritable(ctx); wait != nil {
 			return err
 		}
@@ -89,13 +92,19 @@ func denialReason(source ledger.Source, reason string, by *ledger.Actor) string 
 		}
 		return who + " denied this call: " + sentence(reason)
 	case ledger.SourceTimeout:
-		return "Nobody answered in time: " + sentence(firstOf(reason, "the time for an answer is over"))
+		return capital(sentence(firstOf(reason, "nobody answered in time"))) // that it was the time is in the reason already
 	case ledger.SourceUndeliverable:
 		return "Nobody could be asked: " + sentence(firstOf(reason, "the request could not be shown to anyone"))
 	case ledger.SourceAbort:
 		return "The run was ended while this call waited for an answer: " + sentence(firstOf(reason, "it was aborted"))
 	}
 	return sentence(firstOf(reason, "It was refused"))
+}
+
+// capital begins a sentence.
+func capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // sentence closes a clause with a full stop, if it has no end of its own.

@@ -17,53 +17,55 @@ func (a *Agent) Recover(ctx context.Context) error {
 		return fmt.Errorf("reading the runs that were interrupted: %w", err)
 	}
 	for _, id := range open {
-		if err := a.closeRun(ctx, id, "approvalbot restarted"); err != nil {
+		session, err := a.closeRun(ctx, id, "approvalbot restarted")
+		if err != nil {
 			return fmt.Errorf("ending the interrupted run %s: %w", id, err)
 		}
-		a.Logger.Info("an interrupted run was ended", "run", id)
+		a.Logger.Info("an interrupted run was ended", "session", session, "run", id)
 	}
 	return nil
 }
 
 // settle ends a halted run as soon as the journal can be written again, or leaves that to the next process.
-func (a *Agent) settle(ctx context.Context, id string) {
+func (a *Agent) settle(ctx context.Context, session, id string) {
 	for {
 		if err := a.Ledger.WaitWritable(ctx); err != nil {
 			return
 		}
-		err := a.closeRun(ctx, id, "approvalbot could not write its journal")
+		_, err := a.closeRun(ctx, id, "approvalbot could not write its journal")
 		if err == nil {
 			return
 		}
-		a.Logger.Error("a halted run could not be ended yet", "run", id, "error", err)
+		a.Logger.Error("a halted run could not be ended yet", "session", session, "run", id, "error", err)
 		if !errors.Is(err, ledger.ErrNotRecorded) {
 			return // it can't be read; the next process tries again
 		}
 	}
 }
 
-// closeRun gives everything in a run that is open its end. why is a clause without a subject of its own.
-func (a *Agent) closeRun(ctx context.Context, id, why string) error {
+// closeRun gives everything in a run that is open its end, and tells the run's session. why is a clause without a
+// subject of its own.
+func (a *Agent) closeRun(ctx context.Context, id, why string) (session string, err error) {
 	state, ok, err := a.Ledger.LoadRun(ctx, id)
-	if err != nil {
-		return err
+	if err != nil || !ok {
+		return "", err
 	}
-	if !ok || state.Finished != nil {
-		return nil
+	if state.Status().Ended() {
+		return state.Session, nil
 	}
 	for _, c := range state.Calls {
 		if c.State.Terminal() {
 			continue
 		}
 		if err := a.closeCall(ctx, state, c, why); err != nil {
-			return err
+			return state.Session, err
 		}
 	}
 	_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{
 		Session: state.Session, Run: id, Actor: ledger.System,
 		Body: &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeRestarted, Reason: why + " before it was done", Rounds: len(state.Rounds)},
 	})
-	return unlessConflict(err)
+	return state.Session, unlessConflict(err)
 }
 
 func (a *Agent) closeCall(ctx context.Context, state *ledger.Run, c *ledger.Call, why string) error {

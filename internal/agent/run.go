@@ -81,8 +81,8 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 		_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: ledger.System, Body: end})
 	}
 	if err != nil {
-		a.Logger.Error("a run was halted", "run", r.id, "session", r.session, "error", err)
-		a.settle(ctx, r.id)
+		a.Logger.Error("a run was halted", "session", r.session, "run", r.id, "error", err)
+		a.settle(ctx, r.session, r.id)
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"approvalbot/internal/ledger"
@@ -119,13 +120,16 @@ func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
 		return // what another program asked for: no model waits for it
 	}
 	id := callID{e.Run, e.Call}
-	if _, again := t.told[id]; again {
-		return
+	if _, again := t.told[id]; again || !t.asked(e.Call) {
+		return // told already, or of a call that the model doesn't know of: its message was erased
 	}
 	if t.told == nil {
 		t.told = map[callID]int64{}
 	}
 	t.told[id] = e.Seq
+	if t.calls == nil {
+		return // nobody asked for it: the round before it was erased
+	}
 	t.results[e.Call] = model.ToolResult{ToolCallID: e.Call, Text: b.Output, IsError: b.State != ledger.OutputAvailable}
 	if len(t.results) < len(t.calls) {
 		return
@@ -138,6 +142,11 @@ func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
 	t.calls = nil
 }
 
+// asked tells whether the call is one of the open round's.
+func (t *Transcript) asked(call string) bool {
+	return slices.ContainsFunc(t.calls, func(c ledger.ToolCall) bool { return c.ID == call })
+}
+
 // ended keeps how a run ended for the next one, where the model's own last message doesn't say it.
 func (t *Transcript) ended(b *ledger.RunFinished) {
 	if b.Status == ledger.RunSucceeded {
@@ -147,36 +156,6 @@ func (t *Transcript) ended(b *ledger.RunFinished) {
 }
 
 func (t *Transcript) add(m model.Message) { t.req.Messages = append(t.req.Messages, m) }
-
-// A Recheck folds the transcripts of all sessions and computes every request to a model again: what was sent is what the
-// journal says, and every call has one result. The zero value is ready; give it all events of a journal in order.
-type Recheck struct {
-	sessions map[string]*Transcript
-}
-
-// Event takes the next event. An error says that the event doesn't fit the ones before.
-func (c *Recheck) Event(e ledger.Event) error {
-	if e.Session == "" {
-		return nil
-	}
-	if c.sessions == nil {
-		c.sessions = map[string]*Transcript{}
-	}
-	t := c.sessions[e.Session]
-	if t == nil {
-		t = &Transcript{}
-		c.sessions[e.Session] = t
-	}
-	if b, ok := e.Body.(*ledger.ModelCompleted); ok {
-		if !t.Complete() {
-			return fmt.Errorf("the model was sampled while a call of the round before had no result")
-		}
-		if got := model.RequestHash(t.Request()); got != b.RequestHash {
-			return fmt.Errorf("the request that the journal gives (SHA-256 %.12s…) is not the one that was sent (%.12s…)", got, b.RequestHash)
-		}
-	}
-	return t.Apply(e)
-}
 
 func firstOf(texts ...string) string {
 	for _, s := range texts {

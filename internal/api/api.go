@@ -20,9 +20,9 @@
 // # Following
 //
 // One goroutine, the [hub]'s, follows the journal and hands each event to the followers of its run, without waiting for
-// any: whoever has no room is dropped, and can come again with the id of the last event that it saw. A follower first
-// reads the journal up to where the hub was when it joined; what the hub brings that is not behind that is passed over.
-// So nothing is missed and nothing comes twice. What a stream says of an event is one pure function ([views.tell]).
+// any: whoever has no room is dropped, and can come again with the id of the last event that it saw. A follower
+// reads the journal up to exactly where the hub was when it joined, and gets what is behind that from the hub. So nothing
+// is missed and nothing comes twice. What a stream says of an event is one pure function ([views.tell]).
 //
 // # An ask
 //
@@ -104,7 +104,7 @@ type Agent interface {
 	Report(ctx context.Context, run string, by ledger.Actor, o *ledger.OutcomeReported) error
 }
 
-// Config is what a server is made of. Everything is required but Hosts, Channels, UserName and Redactor.
+// Config is what a server is made of. Everything is required but Hosts, Channels, UserName, Metrics and Redactor.
 type Config struct {
 	Tokens    []Token
 	Journal   Journal
@@ -119,6 +119,7 @@ type Config struct {
 
 	Hosts    []string // host names that requests may name besides loopback ones, without port
 	Ready    []Check
+	Metrics  http.Handler     // answers GET /metrics, for whoever has a token that may read; nil: there are none
 	Redactor *redact.Redactor // nil: one that knows patterns only
 	Logger   *slog.Logger
 }
@@ -248,6 +249,12 @@ func (s *Server) routes() http.Handler {
 		"/api/agent/sessions/{sessionId...}":        {http.MethodGet: s.with(s.getSession, ScopeRead)},
 	} {
 		mux.Handle(path, methods(routes))
+	}
+	if s.Metrics != nil {
+		mux.Handle("/metrics", methods{http.MethodGet: s.with(func(w http.ResponseWriter, r *http.Request, _ *Token) error {
+			s.Metrics.ServeHTTP(w, r)
+			return nil
+		}, ScopeRead)})
 	}
 	mux.HandleFunc("/", s.notFound)
 	return mux

@@ -80,3 +80,27 @@ func TestReadySaysWhyNot(t *testing.T) {
 		t.Errorf("got %d %+v", w.Code, got)
 	}
 }
+
+// Metrics are for those who may read, not for everybody who may ask for health.
+func TestMetricsNeedTheToken(t *testing.T) {
+	counted := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	s, err := New(Config{Tokens: []Token{DefaultToken("right")}, Metrics: counted, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, auth string
+		want         int
+	}{{"GET", "", 401}, {"GET", "Bearer wrong", 401}, {"GET", "Bearer right", 200}} {
+		r := httptest.NewRequest(c.method, "/metrics", nil)
+		r.Host = "localhost"
+		if c.auth != "" {
+			r.Header.Set("Authorization", c.auth)
+		}
+		w := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s with %q: %d, want %d", c.method, c.auth, w.Code, c.want)
+		}
+	}
+}

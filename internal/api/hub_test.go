@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,8 +21,16 @@ import (
 // nobody is a directory that knows nobody.
 type nobody struct{ approvals.Directory }
 
-// idle is an agent that nobody asks for anything.
-type idle struct{ Agent }
+// idle is an agent of whom only withdrawals are asked.
+type idle struct {
+	Agent
+	withdrawn *[]string
+}
+
+func (a idle) Withdraw(_ context.Context, message ledger.Event, reason string) error {
+	*a.withdrawn = append(*a.withdrawn, message.Body.(*ledger.MessageReceived).RunID+": "+reason)
+	return nil
+}
 
 // serve makes a server over a journal, with its hub running.
 func serve(t testing.TB, dir string) (*Server, *ledger.Ledger) {
@@ -31,8 +40,12 @@ func serve(t testing.TB, dir string) (*Server, *ledger.Ledger) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	anyone, err := approvals.ParseApprovers([]string{"requester"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := New(Config{
-		Tokens: []Token{DefaultToken(longToken)}, Journal: j, Approvals: approvals.New(j, nobody{}, approvals.Settings{}, log), Agent: idle{},
+		Tokens: []Token{DefaultToken(longToken)}, Journal: j, Approvals: approvals.New(j, nobody{}, approvals.Settings{Approvers: anyone}, log), Agent: idle{withdrawn: new([]string)},
 		Model: "demo", Settings: policy.Settings{ApprovalPolicy: policy.OnRequest, SandboxMode: policy.WorkspaceWrite}, Redactor: redact.New(), Logger: log,
 	})
 	if err != nil {
@@ -156,6 +169,94 @@ func TestSlowFollowerDropped(t *testing.T) {
 	}
 	if err := <-done; err != nil || len(k.seqs) != queued+2 || k.ends != 1 {
 		t.Errorf("the other one got %d events, %d ends: %v", len(k.seqs), k.ends, err)
+	}
+}
+
+// The last caller's disconnect ends a run; that a reader is slow, that the server ends, or that others wait doesn't.
+func TestCallersLeave(t *testing.T) {
+	s, _ := serve(t, t.TempDir())
+	message := func(m ledger.MessageReceived) ledger.Event {
+		m.RunID = "r"
+		return ledger.Event{Seq: 1, Body: &m}
+	}
+	for _, c := range []struct {
+		name string
+		m    ledger.MessageReceived
+		left []error // how following ended, one caller after the other
+		want []string
+	}{
+		{"gone", ledger.MessageReceived{}, []error{errGone}, []string{"r: its caller disconnected"}},
+		{"at the end", ledger.MessageReceived{}, []error{nil}, nil},
+		{"slow", ledger.MessageReceived{}, []error{errSlow}, nil},
+		{"the server ends", ledger.MessageReceived{}, []error{errEnded}, nil},
+		{"detached", ledger.MessageReceived{Detach: true}, []error{errGone}, nil},
+		{"in Slack, too", ledger.MessageReceived{Place: ledger.Place{Channel: "C1"}}, []error{errGone}, nil},
+		{"one of two", ledger.MessageReceived{}, []error{errGone, nil}, nil},
+		{"both", ledger.MessageReceived{}, []error{errGone, errGone}, []string{"r: its caller disconnected"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			s.Agent = idle{withdrawn: &got}
+			var callers []*caller
+			for range c.left {
+				callers = append(callers, s.expect(message(c.m)))
+			}
+			for i, why := range c.left {
+				if !s.awaited("r") {
+					t.Error("a caller that is there doesn't count")
+				}
+				callers[i].leave(t.Context(), why)
+			}
+			if d := cmp.Diff(c.want, got); d != "" || s.awaited("r") {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// An ask that nobody follows is denied at once, unless its caller is about to follow or said that they would come back.
+func TestUnfollowedAsk(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		detach, awaited  bool
+		want             ledger.Source
+		reason           string
+		atOnce, followed bool
+	}{
+		{name: "nobody", want: ledger.SourceUndeliverable, reason: "nobody follows this run over HTTP", atOnce: true},
+		{name: "detached", detach: true, want: ledger.SourceUndeliverable, reason: "it could not be shown to anyone in time"},
+		{name: "about to follow", awaited: true, want: ledger.SourceUndeliverable, reason: "it could not be shown to anyone in time"},
+		{name: "followed", followed: true, want: ledger.SourceTimeout, reason: "nobody answered within 2 minutes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s, j := serve(t, dir)
+				write(t, j, "r", &ledger.RunStarted{Detach: c.detach})
+				if c.awaited {
+					defer s.expect(ledger.Event{Body: &ledger.MessageReceived{RunID: "r"}}).left()
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer cancel()
+				if c.followed {
+					wg.Go(func() { _ = (&tail{Server: s, run: "r", sink: &kept{}}).follow(ctx) })
+					synctest.Wait()
+				}
+				began := time.Now()
+				p, err := s.Approvals.Open(t.Context(), approvals.Request{Key: approvals.Key{Run: "r", Call: "c"}, Tool: "shell", Arguments: "{}",
+					Surfaces: []string{ledger.SurfaceHTTP}, Requesters: []ledger.Person{{ID: "token:ci"}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res := p.Wait(t.Context())
+				if res.Source != c.want || res.Reason != c.reason || (time.Since(began) < time.Second) != c.atOnce {
+					t.Errorf("%s (%s) after %s", res.Source, res.Reason, time.Since(began))
+				}
+				s.notices.Wait()
+			})
+		})
 	}
 }
 

@@ -125,9 +125,6 @@ func (t *tail) live(ctx context.Context, f *follower) error {
 	for {
 		select {
 		case it := <-f.items:
-			if it.event.Seq != 0 && it.event.Seq <= t.cast.upTo {
-				continue // it was read in the journal
-			}
 			if err := t.take(ctx, it); err != nil {
 				return err
 			}
@@ -167,9 +164,6 @@ func (t *tail) last(ctx context.Context, f *follower) error {
 	for {
 		select {
 		case it := <-f.items:
-			if it.event.Seq != 0 && it.event.Seq <= t.cast.upTo {
-				continue
-			}
 			if err := t.take(ctx, it); err != nil {
 				return err
 			}

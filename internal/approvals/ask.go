@@ -43,6 +43,8 @@ func newAsk(key Key, id, session string) *ask {
 	}
 }
 
+func (a *ask) ids() ids { return ids{a.session, a.Run, a.Call, a.id} }
+
 func (a *ask) lock(ctx context.Context) error {
 	select {
 	case a.turn <- struct{}{}:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -13,10 +14,26 @@ import (
 // A question is who may decide something.
 type question struct {
 	list       Approvers
+	counts     []string // the words of the list that let anybody in at this place, for people to read; nil: all of them
+	shut       string   // why the others don't, for somebody whom they would have let in
 	quorum     int
 	requesters []ledger.Person
 	place      ledger.Place
 	act        string // what it is about, for the sentence of a refusal; empty: to approve or deny "this"
+	ids        ids    // what it is about, for the log; zero: no run
+}
+
+// ids are what every line of the log about a run carries.
+type ids struct{ session, run, call, approval string }
+
+// logger is the registry's, for lines about something.
+func (i ids) logger(log *slog.Logger) *slog.Logger {
+	for _, id := range [][2]string{{"session", i.session}, {"run", i.run}, {"call", i.call}, {"approval", i.approval}} {
+		if id[1] != "" {
+			log = log.With(id[0], id[1])
+		}
+	}
+	return log
 }
 
 // asked tells whether p is one of those whose words led to the question.
@@ -41,7 +58,69 @@ func (q question) doing(d Decision) string {
 }
 
 func (q question) refuse(format string, args ...any) error {
-	return &RefusedError{Reason: fmt.Sprintf(format, args...), Allowed: q.list.List()}
+	return &RefusedError{Reason: fmt.Sprintf(format, args...), Allowed: q.counting()}
+}
+
+// counting is who may, as it is told to people.
+func (q question) counting() []string {
+	if q.counts != nil {
+		return slices.Clone(q.counts)
+	}
+	return q.list.List()
+}
+
+// What keeps people out whom a list seems to let in, in words that name the setting.
+const (
+	shutPublic    = "members of a public channel count only if the operator lists it in APPROVALBOT_CHANNELS"
+	shutRequester = "whoever asked can't approve it unless the operator lists requester in APPROVALBOT_APPROVERS"
+	shutNobody    = "APPROVALBOT_APPROVERS lists nobody"
+)
+
+// at is the question with what the list comes to at its place: where being in the channel means nothing, nobody is to
+// read that it does. What can't be looked up is left as it is; it decides nothing.
+func (r *Registry) at(ctx context.Context, q question) question {
+	q.counts = q.list.List()
+	if !q.list.channel {
+		return q
+	}
+	means, shut := r.channelMeans(ctx, q)
+	if !means {
+		q.shut = shut
+		q.counts = slices.DeleteFunc(q.counts, func(word string) bool { return word == "channel" })
+	}
+	return q
+}
+
+// channelMeans tells whether "channel" lets anybody in where it is asked, as far as is known, and where it doesn't, what
+// those who are there should know.
+func (r *Registry) channelMeans(ctx context.Context, q question) (means bool, shut string) {
+	if q.place.Channel == "" {
+		return false, ""
+	}
+	info, err := r.directory.Channel(ctx, q.place.Channel)
+	if err != nil {
+		return true, ""
+	}
+	counts, err := r.membersCount(q.place.Channel, info)
+	switch {
+	case err != nil:
+		return true, ""
+	case !counts && info.Kind == PublicChannel && !info.Archived:
+		return false, shutPublic
+	case !counts:
+		return false, ""
+	case info.Kind == DirectMessage:
+		return !q.asksAlone(ctx, r.directory), ""
+	}
+	return true, ""
+}
+
+// asksAlone tells whether the one person of a direct message is a requester: "channel" is nobody else there.
+func (q question) asksAlone(ctx context.Context, d Directory) bool {
+	return slices.ContainsFunc(q.requesters, func(p ledger.Person) bool {
+		in, err := d.Member(ctx, q.place.Channel, p.ID)
+		return in && err == nil
+	})
 }
 
 // mayDecide tells whether somebody may decide, and returns them as they are to be recorded. Every surface's decisions
@@ -84,6 +163,9 @@ func (r *Registry) mayUser(ctx context.Context, q question, d Decision) (ledger.
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
 	by := d.By
+	if q.counts == nil {
+		q = r.at(lookups, q)
+	}
 	who, err := r.fullMember(lookups, q, by.Person(), q.doing(d))
 	if err == nil {
 		err = r.mayMember(lookups, q, d)
@@ -129,6 +211,9 @@ func (r *Registry) mayListed(ctx context.Context, q question, p ledger.Person, a
 	case err != nil:
 		return r.unknown(q, p, act, err)
 	}
+	if q.shut != "" {
+		return q.refuse("You are not one of those who can %s: %s.", act, q.shut)
+	}
 	return q.refuse("You are not one of those who can %s.", act)
 }
 
@@ -173,7 +258,7 @@ func (q question) home(s Settings) string {
 
 // unknown refuses somebody of whom it couldn't be found out whether they may.
 func (r *Registry) unknown(q question, p ledger.Person, act string, cause error) error {
-	r.log.Warn("somebody was refused because they could not be looked up", "team", p.Team, "user", p.ID, "error", cause)
+	q.ids.logger(r.log).Warn("somebody was refused because they could not be looked up", "team", p.Team, "user", p.ID, "error", cause)
 	return q.refuse("It could not be found out whether you can %s, so this doesn't count. Try again in a moment.", act)
 }
 
@@ -235,6 +320,7 @@ func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel s
 	q := question{list: r.settings.Requesters, place: ledger.Place{Channel: channel}}
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
+	q = r.at(lookups, q)
 	_, err := r.fullMember(lookups, q, person, act)
 	if err == nil {
 		err = r.mayListed(lookups, q, person, act)
@@ -247,8 +333,11 @@ func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel s
 
 // MayStop tells whether somebody may stop a run: its requesters, and those who may decide. If not, the error is a
 // [*RefusedError].
-func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, requesters []ledger.Person, place ledger.Place) error {
-	q := question{list: r.settings.Approvers, quorum: 1, requesters: requesters, place: place, act: "stop this run"}
+func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, run *ledger.Run) error {
+	q := question{
+		list: r.settings.Approvers, quorum: 1, requesters: run.Started.Requesters, place: run.Started.Place,
+		act: "stop this run", ids: ids{session: run.Session, run: run.ID},
+	}
 	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Denied, By: by})
 	return err
 }

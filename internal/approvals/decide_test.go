@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ func TestWhoMayDecide(t *testing.T) {
 		yes       = "" // approves and denies
 		denies    = "You asked for this, so somebody else has to approve it. You can deny it."
 		unlisted  = "You are not one of those who can approve this."
+		public    = "You are not one of those who can approve this: " + shutPublic + "."
 		aGuest    = "Guests can't approve this."
 		aBot      = "Bots can't approve this."
 		inactive  = "Deactivated users can't approve this."
@@ -45,7 +47,7 @@ func TestWhoMayDecide(t *testing.T) {
 		{"requester,channel", "CPRIVATE", map[string]string{"alice": yes, "bob": yes, "carol": unlisted, "dave": unlisted}},
 		{"channel", "CMPIM", map[string]string{"alice": denies, "bob": yes, "dave": unlisted}},
 		{"channel", "COPEN", map[string]string{"alice": denies, "bob": yes, "dave": unlisted}},
-		{"channel", "CPUBLIC", map[string]string{"alice": denies, "bob": unlisted, "dave": unlisted}},
+		{"channel", "CPUBLIC", map[string]string{"alice": denies, "bob": public, "dave": public}},
 		{"channel", "COLD", map[string]string{"alice": denies, "bob": unlisted}},
 		{"channel", "CODD", map[string]string{"alice": denies, "bob": uncertain}},
 		{"channel", "CNONE", map[string]string{"alice": denies, "bob": uncertain}},
@@ -68,14 +70,18 @@ func TestWhoMayDecide(t *testing.T) {
 				list: list(t, strings.Split(tt.approvers, ",")...), quorum: 1,
 				requesters: []ledger.Person{alice.Person()}, place: ledger.Place{Team: team, Channel: tt.channel},
 			}
+			said := q.list.List() // who is said to be able to: not the channel, where being in it means nothing
+			if slices.Contains([]string{"", "CPUBLIC", "COLD", "DALICE"}, tt.channel) {
+				said = slices.DeleteFunc(said, func(word string) bool { return word == "channel" })
+			}
 			for name, refusal := range merged(tt.want, never) {
 				_, err := w.mayDecide(t.Context(), q, approve(who[name]))
-				w.check(name+" approves", err, refusal, q.list.List())
+				w.check(name+" approves", err, refusal, said)
 				if refusal == denies {
 					refusal = yes
 				}
 				_, err = w.mayDecide(t.Context(), q, deny(who[name], ""))
-				w.check(name+" denies", err, strings.Replace(refusal, "approve this", "deny this", 1), q.list.List())
+				w.check(name+" denies", err, strings.Replace(refusal, "approve this", "deny this", 1), said)
 			}
 		})
 	}
@@ -311,7 +317,6 @@ func (l liar) Person(ctx context.Context, _ ledger.Person) (Profile, error) {
 
 // Where nobody could approve, nobody is kept waiting.
 func TestHopeless(t *testing.T) {
-	const public = "nobody could approve: this is a public channel, where being in it doesn't make somebody an approver"
 	tests := map[string]struct {
 		approvers string
 		channel   string
@@ -323,32 +328,32 @@ func TestHopeless(t *testing.T) {
 		"one listed":                    {approvers: "UBOB"},
 		"requester may":                 {approvers: "requester"},
 		"somebody may be there":         {approvers: "channel"},
-		"the requester alone is listed": {approvers: "UALICE", want: "nobody could approve: whoever asked can't approve it"},
-		"only a guest":                  {approvers: "UGUEST", want: "nobody who may approve could do so"},
+		"the requester alone is listed": {approvers: "UALICE", want: shutRequester},
+		"only a guest":                  {approvers: "UGUEST", want: "none of those who are listed could approve it"},
 		"a guest, and one unreadable":   {approvers: "UGUEST,USTRANGE"},
 		"a guest, and one not found":    {approvers: "UGUEST,UNOBODY"},
-		"empty group":                   {approvers: "SEMPTY", want: "nobody who may approve could do so"},
+		"empty group":                   {approvers: "SEMPTY", want: "none of those who are listed could approve it"},
 		"group with one who can":        {approvers: "SONCALL"},
 		"group not found":               {approvers: "SNONE"},
-		"two of one":                    {approvers: "SONCALL,UBOB", quorum: 3, want: "3 people have to approve, and only 2 could"},
+		"two of one":                    {approvers: "SONCALL,UBOB", quorum: 3, want: "3 people have to approve, and only 2 could: " + shutRequester},
 		"two of two":                    {approvers: "SONCALL,UBOB", quorum: 2},
-		"twice the same person":         {approvers: "SONCALL,UCAROL", quorum: 2, want: "2 people have to approve, and only 1 could"},
-		"public channel":                {approvers: "channel", channel: "CPUBLIC", want: public},
+		"twice the same person":         {approvers: "SONCALL,UCAROL", quorum: 2, want: "2 people have to approve, and only 1 could: " + shutRequester},
+		"public channel":                {approvers: "channel", channel: "CPUBLIC", want: shutPublic},
 		"public, and one listed":        {approvers: "channel,UBOB", channel: "CPUBLIC"},
 		"open channel":                  {approvers: "channel", channel: "COPEN"},
-		"archived":                      {approvers: "channel", channel: "COLD", want: "nobody could approve: the channel is archived"},
+		"archived":                      {approvers: "channel", channel: "COLD", want: "the channel is archived"},
 		"odd channel":                   {approvers: "channel", channel: "CODD"},
 		"unknown channel":               {approvers: "channel", channel: "CNONE"},
-		"direct message":                {approvers: "channel", channel: "DALICE", want: "nobody could approve: nobody else is in this conversation"},
+		"direct message":                {approvers: "channel", channel: "DALICE", want: "nobody else is in this conversation"},
 		"direct message, requester may": {approvers: "channel,requester", channel: "DALICE"},
-		"no channel":                    {approvers: "channel", channel: "-", want: "nobody could approve: it stands in no channel"},
+		"no channel":                    {approvers: "channel", channel: "-", want: "it stands in no channel"},
 		"no surface":                    {approvers: "UBOB", surfaces: []string{}, want: "there is nowhere to ask"},
 		"a token may":                   {approvers: "UALICE", surfaces: []string{"slack", "http"}},
-		"a token doesn't count":         {approvers: "UALICE", surfaces: []string{"http"}, quorum: 2, want: "nobody could approve: whoever asked can't approve it"},
+		"a token doesn't count":         {approvers: "UALICE", surfaces: []string{"http"}, quorum: 2, want: shutRequester},
 		"roster: bob is there":          {approvers: "channel", roster: true},
 		"roster: bob is there alone":    {approvers: "channel", roster: true, quorum: 2},
-		"roster: direct message":        {approvers: "channel", channel: "DALICE", roster: true, want: "nobody could approve: whoever asked can't approve it"},
-		"roster: two, of whom one asks": {approvers: "channel", channel: "CTWO", roster: true, quorum: 2, want: "2 people have to approve, and only 1 could"},
+		"roster: direct message":        {approvers: "channel", channel: "DALICE", roster: true, want: shutRequester},
+		"roster: two, of whom one asks": {approvers: "channel", channel: "CTWO", roster: true, quorum: 2, want: "2 people have to approve, and only 1 could: " + shutRequester},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -391,10 +396,48 @@ func TestHopeless(t *testing.T) {
 	}
 	t.Run("no approvers", func(t *testing.T) {
 		w := newWorld(t, func(s *Settings) { s.Approvers = Approvers{} })
-		if res := w.open("run", "call").Wait(t.Context()); res.Reason != "nobody is listed who may approve" {
+		if res := w.open("run", "call").Wait(t.Context()); res.Reason != shutNobody {
 			t.Errorf("%+v", res)
 		}
 	})
+}
+
+// Who is said to be able to approve is who is, where it is asked.
+func TestWhoCountsHere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		list, channel string
+		want          []string
+		carol         string // what a member who isn't let in is told; empty: she may
+	}{
+		"private channel":         {"channel,requester", "CPRIVATE", []string{"channel", "requester"}, ""},
+		"listed public channel":   {"channel,requester", "COPEN", []string{"channel", "requester"}, ""},
+		"public channel":          {"channel,requester", "CPUBLIC", []string{"requester"}, "You are not one of those who can approve this: " + shutPublic + "."},
+		"public, somebody listed": {"UBOB,channel", "CPUBLIC", []string{"UBOB"}, "You are not one of those who can approve this: " + shutPublic + "."},
+		"direct message":          {"channel,requester", "DALICE", []string{"requester"}, "You are not one of those who can approve this."},
+		"nowhere":                 {"channel,requester", "", []string{"requester"}, "You are not one of those who can approve this."},
+		"unknown channel":         {"channel,requester", "CNONE", []string{"channel", "requester"}, "It could not be found out whether you can approve this, so this doesn't count. Try again in a moment."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, approvers(t, strings.Split(tt.list, ",")...))
+			w.book.in["CPRIVATE"] = append(w.book.in["CPRIVATE"], carol.ID)
+			w.book.in["COPEN"] = append(w.book.in["COPEN"], carol.ID)
+			p := w.open("run", "call", func(q *Request) { q.Place.Channel = tt.channel })
+			defer w.abort(p)
+			if diff := cmp.Diff(tt.want, p.Snapshot().Ask.Approvers); diff != "" {
+				t.Errorf("recorded (-want +got):\n%s", diff)
+			}
+			_, err := w.ResolveByID(t.Context(), p.ID(), approve(carol))
+			if tt.carol == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(&RefusedError{Reason: tt.carol, Allowed: tt.want}, wantRefused(t, err)); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestMayStart(t *testing.T) {
@@ -445,14 +488,16 @@ func TestMayStart(t *testing.T) {
 
 func TestMayStop(t *testing.T) {
 	w := newWorld(t, approvers(t, "UCAROL"), quorum(2))
-	place, asked := ledger.Place{Team: team, Channel: "CPUBLIC"}, []ledger.Person{alice.Person()}
+	run := &ledger.Run{ID: "run", Started: &ledger.RunStarted{
+		Place: ledger.Place{Team: team, Channel: "CPUBLIC"}, Requesters: []ledger.Person{alice.Person()},
+	}}
 	for _, a := range []ledger.Actor{alice, carol, token} {
-		if err := w.MayStop(t.Context(), a, asked, place); err != nil {
+		if err := w.MayStop(t.Context(), a, run); err != nil {
 			t.Errorf("%s: %v", a.ID, err)
 		}
 	}
 	for _, a := range []ledger.Actor{bob, guest, foreign, ledger.System} {
-		if e := wantRefused(t, w.MayStop(t.Context(), a, asked, place)); !strings.Contains(e.Reason, "stop this run") {
+		if e := wantRefused(t, w.MayStop(t.Context(), a, run)); !strings.Contains(e.Reason, "stop this run") {
 			t.Errorf("%s: %q", a.ID, e.Reason)
 		}
 	}

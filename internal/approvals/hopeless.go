@@ -26,10 +26,8 @@ func (r *Registry) hopeless(ctx context.Context, q question, surfaces []string) 
 		return "there is nowhere to ask"
 	}
 	if q.list.Empty() {
-		return "nobody is listed who may approve"
+		return shutNobody
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
-	defer cancel()
 	c := census{r: r, q: q, able: map[string]bool{}}
 	c.maybe = q.quorum <= 1 && slices.Contains(surfaces, surfaceHTTP)
 	c.count(ctx)
@@ -85,7 +83,7 @@ func (c *census) channel(ctx context.Context) {
 	case info.Archived:
 		c.because("the channel is archived")
 	case !counts:
-		c.because("this is a public channel, where being in it doesn't make somebody an approver")
+		c.because(shutPublic)
 	default:
 		c.members(ctx, id, info.Kind)
 	}
@@ -142,7 +140,7 @@ func (c *census) user(ctx context.Context, id string) {
 	}
 	p := ledger.Person{Team: c.q.home(c.r.settings), ID: id}
 	if c.q.asked(p) && !c.q.list.requester {
-		c.because("whoever asked can't approve it")
+		c.because(shutRequester)
 		return
 	}
 	who, err := c.r.directory.Person(ctx, p)
@@ -160,12 +158,18 @@ func (c *census) because(reason string) {
 	}
 }
 
+// reason is what stands behind "nobody could be asked".
 func (c *census) reason() string {
+	why := strings.Join(c.why, "; ")
 	if n := len(c.able); n > 0 {
-		return fmt.Sprintf("%d people have to approve, and only %d could", c.q.quorum, n)
+		reason := fmt.Sprintf("%d people have to approve, and only %d could", c.q.quorum, n)
+		if why != "" {
+			reason += ": " + why
+		}
+		return reason
 	}
-	if len(c.why) == 0 {
-		return "nobody who may approve could do so"
+	if why == "" {
+		return "none of those who are listed could approve it"
 	}
-	return "nobody could approve: " + strings.Join(c.why, "; ")
+	return why
 }

@@ -71,7 +71,9 @@ func (p *Pending) Snapshot() Snapshot {
 // Open asks. Once it returns, Resolve finds the ask; Wait must follow, or the ask stays for ever. If nobody could be
 // asked or could approve, the ask is recorded together with its denial, and Wait returns that at once.
 func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
-	a, err := r.prepare(q)
+	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	a, err := r.prepare(lookups, q)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 		return nil, err
 	}
 	defer a.unlock() // add has taken the turn
-	events := r.opening(ctx, a, q)
+	events := r.opening(lookups, a, q)
 	committed, err := r.journal.Append(ctx, events...)
 	if err != nil {
 		r.forget(a)
@@ -92,8 +94,8 @@ func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 	return &Pending{r: r, a: a}, nil
 }
 
-// prepare checks a request and fills in what the settings say.
-func (r *Registry) prepare(q Request) (*ask, error) {
+// prepare checks a request and fills in what the settings say. ctx bounds the look-ups.
+func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 	if q.Run == "" || q.Call == "" {
 		return nil, fmt.Errorf("%w: an ask needs a run and a tool call", ErrInvalid)
 	}
@@ -109,10 +111,11 @@ func (r *Registry) prepare(q Request) (*ask, error) {
 	if q.Timeout > 0 {
 		a.timeout = q.Timeout
 	}
-	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place}
+	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place, ids: a.ids()}
 	if q.Quorum > 0 {
 		a.who.quorum = q.Quorum
 	}
+	a.who = r.at(ctx, a.who)
 	return a, nil
 }
 
@@ -146,14 +149,14 @@ func (r *Registry) forget(a *ask) {
 	}
 }
 
-// opening makes the events of an ask: the request, and its denial where it can't have another end.
+// opening makes the events of an ask: the request, and its denial where it can't have another end. ctx bounds the look-ups.
 func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Event {
 	dismissed := r.hopeless(ctx, a.who, q.Surfaces)
 	digest := sha256.Sum256([]byte(q.Arguments))
 	events := []ledger.Event{a.event(ledger.System, &ledger.ApprovalRequested{
 		Approval: a.id, Tool: q.Tool, ToolHash: q.ToolHash, Arguments: q.Arguments,
 		Digest: hex.EncodeToString(digest[:]), Preview: q.Preview, Reason: q.Reason, Place: q.Place,
-		Requesters: q.Requesters, Approvers: a.who.list.List(), Quorum: a.who.quorum, Surfaces: q.Surfaces,
+		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: q.Surfaces,
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
 	})}
@@ -197,6 +200,21 @@ func (r *Registry) Pending(runID string) []Snapshot {
 	r.mu.Unlock()
 	slices.SortFunc(list, func(x, y Snapshot) int { return cmp.Compare(x.Ask.Seq, y.Ask.Seq) })
 	return list
+}
+
+// Waiting tells how many asks are pending, and since when the oldest of them is.
+func (r *Registry) Waiting() (open int, oldest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.byID {
+		if !a.opened() || a.over != nil {
+			continue
+		}
+		if open++; open == 1 || a.state.At.Before(oldest) {
+			oldest = a.state.At
+		}
+	}
+	return open, oldest
 }
 
 // Deadline is until when people can decide a pending ask: as recorded with its first showing, or, while it hasn't been

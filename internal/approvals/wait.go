@@ -84,8 +84,8 @@ func (r *Registry) end(a *ask, as func() (ending, bool)) {
 	if err == nil {
 		return
 	}
-	r.log.Error("an approval's end could not be recorded; nothing will be performed", "run", a.Run, "call", a.Call,
-		"approval", a.id, "source", e.source, "reason", e.reason, "error", err)
+	a.ids().logger(r.log).Error("an approval's end could not be recorded; nothing will be performed",
+		"source", e.source, "reason", e.reason, "error", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.finish(Resolution{ApprovalResolved: *e.body(a.id), At: clock()})
@@ -201,7 +201,6 @@ func (r *Registry) Unshowable(ctx context.Context, approvalID, surface, reason s
 	}
 	defer a.unlock()
 	if err := r.lapse(ctx, a); err != nil {
-		r.log.Warn("an approval that can't be shown could not be ended yet", "run", a.Run, "call", a.Call,
-			"approval", a.id, "error", err)
+		a.ids().logger(r.log).Warn("an approval that can't be shown could not be ended yet", "error", err)
 	}
 }

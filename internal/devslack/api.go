@@ -32,6 +32,9 @@ type apiCall struct {
 	args   args
 	origin string // scheme and host by which the client reached us
 	http   *http.Request
+
+	granted  []string // the scopes of its token; nil until the token is accepted
+	accepted []string // those of which the method needs one
 }
 
 // tokenKind says which kind of token a method takes.
@@ -54,7 +57,7 @@ type method struct {
 var methods = map[string]method{
 	"api.test":              {noToken, tierSpecial, nil, (*Server).apiTest},
 	"auth.test":             {botToken, tierSpecial, nil, (*Server).authTest},
-	"apps.connections.open": {appToken, tier3, nil, (*Server).connectionsOpen},
+	"apps.connections.open": {appToken, tier3, []string{connectionsWrite}, (*Server).connectionsOpen},
 	"bots.info":             {botToken, tier3, []string{"users:read"}, (*Server).botsInfo},
 	"team.info":             {botToken, tier3, []string{"team:read"}, (*Server).teamInfo},
 
@@ -91,6 +94,24 @@ var methods = map[string]method{
 	"assistant.threads.setStatus": {botToken, tierSpecial, []string{"chat:write", "assistant:write"}, (*Server).assistantSetStatus},
 }
 
+// connectionsWrite is the one scope of the app-level token.
+const connectionsWrite = "connections:write"
+
+// accepts lists the scopes of which the method needs one. Where the kind of
+// channel decides, it is one of the family.
+func (m method) accepts(name string) []string {
+	family := ""
+	switch name {
+	case "conversations.history", "conversations.replies":
+		family = "history"
+	case "conversations.info", "conversations.list", "conversations.members":
+		family = "read"
+	default:
+		return m.scopes
+	}
+	return []string{"channels:" + family, "groups:" + family, "im:" + family}
+}
+
 // serveAPI answers one request to the Web API.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	c := &apiCall{method: r.PathValue("method"), origin: originOf(r), http: r}
@@ -115,6 +136,12 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
+	if c.granted != nil { // how tools find out what a token may do, without trying
+		w.Header().Set("X-OAuth-Scopes", strings.Join(c.granted, ","))
+		if len(c.accepted) > 0 {
+			w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(c.accepted, ","))
+		}
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("X-Slack-Req-Id", hexID(16))
 	w.WriteHeader(status)
@@ -135,10 +162,11 @@ func (s *Server) answer(c *apiCall, effect *Fault) (reply, error) {
 	if err := s.authenticate(c, m.token); err != nil {
 		return nil, err
 	}
+	c.accepted = m.accepts(c.method)
 	if wait := s.limited(c, m.tier); wait > 0 {
 		return nil, &apiError{Code: "ratelimited", Status: http.StatusTooManyRequests, RetryAfter: wait}
 	}
-	if len(m.scopes) > 0 {
+	if len(m.scopes) > 0 && m.token == botToken {
 		if err := s.app.needs(m.scopes...); err != nil {
 			return nil, err
 		}
@@ -192,6 +220,7 @@ func (s *Server) authenticate(c *apiCall, want tokenKind) error {
 		if want != botToken {
 			return fail("not_allowed_token_type")
 		}
+		c.granted = s.app.BotScopes
 	case token == s.ws.App.AppToken:
 		if want != appToken {
 			return fail("not_allowed_token_type")
@@ -199,6 +228,7 @@ func (s *Server) authenticate(c *apiCall, want tokenKind) error {
 		if !bearer { // Slack takes this token in the header alone
 			return fail("not_authed")
 		}
+		c.granted = []string{connectionsWrite}
 	default:
 		return fail("invalid_auth")
 	}

@@ -106,6 +106,38 @@ func TestMissingScope(t *testing.T) {
 	})
 }
 
+// Slack says with every accepted token what it may do; tools compare that with what they need.
+func TestScopeHeaders(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, b *bench) {
+		app := DefaultApp()
+		app.BotScopes = []string{"chat:write", "users:read"}
+		b.srv.InstallApp(app)
+		channel := map[string]string{"channel": b.channel("general")}
+		form := "application/x-www-form-urlencoded"
+		for _, test := range []struct {
+			name             string
+			got              answer
+			granted, accepts []string
+		}{
+			{"nothing needed", b.call("auth.test", nil), []string{"chat:write,users:read"}, nil},
+			{"one needed", b.call("chat.postMessage", channel), []string{"chat:write,users:read"}, []string{"chat:write"}},
+			{"one missing", b.call("conversations.history", channel), []string{"chat:write,users:read"}, []string{"channels:history,groups:history,im:history"}},
+			{"app token", b.send("apps.connections.open", form, "", b.w.App.AppToken), []string{"connections:write"}, []string{"connections:write"}},
+			{"unknown token", b.send("auth.test", form, "", "xoxb-other"), nil, nil},
+			{"no token", b.send("chat.postMessage", form, "", ""), nil, nil},
+			{"token of the wrong kind", b.send("apps.connections.open", form, "", b.w.App.BotToken), nil, nil},
+			{"unknown method", b.call("no.such", nil), nil, nil},
+		} {
+			if diff := cmp.Diff(test.granted, test.got.header["X-Oauth-Scopes"]); diff != "" {
+				t.Errorf("%s: granted (-want +got):\n%s", test.name, diff)
+			}
+			if diff := cmp.Diff(test.accepts, test.got.header["X-Accepted-Oauth-Scopes"]); diff != "" {
+				t.Errorf("%s: accepted (-want +got):\n%s", test.name, diff)
+			}
+		}
+	})
+}
+
 // Every refusal of the chat methods, by its code.
 func TestChatErrors(t *testing.T) {
 	bubble(t, Options{NoRateLimits: true}, func(t *testing.T, b *bench) {

@@ -41,6 +41,7 @@ func (s *Server) InstallApp(app App) {
 		BotScopes: slices.Clone(app.BotScopes), BotEvents: slices.Clone(app.BotEvents),
 		Commands: slices.Clone(app.Commands), HomeTab: app.HomeTab, MessagesTab: app.MessagesTab,
 	}
+	s.hub.publish(map[string]any{"type": "workspace"})
 }
 
 // needs reports missing_scope unless the app has one of the scopes.

@@ -173,7 +173,8 @@ func (s *Server) commit(rec record) error {
 func (s *Server) Workspace() Workspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Workspace{Team: s.ws.Team, App: s.ws.App}
+	out := Workspace{Team: s.ws.Team,
+		App: Installed{Identity: s.ws.App, HomeTab: s.app.HomeTab, MessagesTab: s.app.MessagesTab}}
 	for _, u := range s.ws.Users {
 		out.Users = append(out.Users, *u)
 	}

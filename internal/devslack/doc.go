@@ -71,6 +71,6 @@
 // in a select; forge is merged into the payload. Each notice of /_dev/events
 // is {"type": …} with message, message_changed, message_deleted or ephemeral
 // {channel, ts, thread_ts}, view or view_closed {user, view_id, view_type},
-// socket {connections}, typing {channel, thread_ts, status}, or call {seq,
-// kind, name}.
+// socket {connections}, typing {channel, thread_ts, status}, workspace (who is
+// in which channel, or what the app is granted), or call {seq, kind, name}.
 package devslack

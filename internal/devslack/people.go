@@ -199,6 +199,7 @@ func (s *Server) setMembership(req MembershipRequest, subtype, event, words stri
 	if err := s.commit(record{Channel: &changed}); err != nil {
 		return err
 	}
+	s.hub.publish(map[string]any{"type": "workspace"})
 	s.emit(event, t.channel, map[string]any{"type": event, "user": u.ID, "channel": req.Channel,
 		"channel_type": "C", "team": u.TeamID, "event_ts": stampNow()})
 	return s.post(t, &Message{Type: "message", Subtype: subtype, User: u.ID, TS: t.nextTS(), Text: "<@" + u.ID + "> " + words})

@@ -76,12 +76,20 @@ type Identity struct {
 	AppToken  string `json:"app_token"`
 }
 
+// Installed is the app in the workspace: who it is, and what of the page its
+// manifest switches on.
+type Installed struct {
+	Identity
+	HomeTab     bool `json:"home_tab"`
+	MessagesTab bool `json:"messages_tab"`
+}
+
 // Workspace is what GET /_dev/workspace answers.
 type Workspace struct {
 	Team     Team      `json:"team"`
 	Users    []User    `json:"users"`
 	Channels []Channel `json:"channels"`
-	App      Identity  `json:"app"`
+	App      Installed `json:"app"`
 }
 
 // seed is everything about the workspace that is made once and then kept.

@@ -27,6 +27,7 @@
 //	tool_finished        (finish, run, call); of a call that was denied also (start, run, call)
 //	message_posted       (posted, thing kind, thing id, channel, ts)
 //	message_settled      (settled, thing kind, thing id, channel, ts); the last one of a run also (run settled, run)
+//	pruned               none
 //
 // A call that was denied has taken its start, so it can't start; one that started has taken it, so it can't be denied.
 //
@@ -53,6 +54,12 @@
 // removed row breaks the chain from there on, and a body can be erased later without breaking it. A cut tail shows only
 // against a head that is known elsewhere. [Reader.Verify] computes all of it again, and the claims, and whether each event
 // could happen where it stands.
+//
+// # Erasing
+//
+// [Prune] erases the bodies of old runs: what was said and done. That there was an event, of which kind, when and by whom
+// stays, the chain holds, and so do the claims: nothing that happened once can happen again. What was erased, by whom and
+// when is an event itself ([Pruned]), and Verify finds every body that is missing without one.
 //
 // Nothing outside this package knows SQL.
 package ledger

@@ -47,6 +47,7 @@ func claim(scope string, parts ...string) Claim {
 func ClaimRun(run string) Claim                { return claim("run", run) }
 func ClaimRunEnd(run string) Claim             { return claim("run_end", run) }
 func ClaimTaken(message int64) Claim           { return claim("message_taken", strconv.FormatInt(message, 10)) }
+func ClaimDecision(run, call string) Claim     { return claim("decision", run, call) }
 func ClaimAsk(run, call string) Claim          { return claim("ask", run, call) }
 func ClaimApproval(approval string) Claim      { return claim("approval", approval) }
 func ClaimResolution(approval string) Claim    { return claim("resolution", approval) }
@@ -65,6 +66,8 @@ const (
 	ActorToken  ActorKind = "token"  // a program with a token of the HTTP API
 	ActorModel  ActorKind = "model"  // the language model
 	ActorSystem ActorKind = "system" // approvalbot itself: timeouts, policy, recovery
+
+	ActorOperator ActorKind = "operator" // whoever gave a command on the machine, by the operating system's name
 )
 
 // An Actor is who caused an event.
@@ -218,10 +221,14 @@ const (
 	RunSucceeded RunStatus = "succeeded"
 	RunFailed    RunStatus = "failed"
 	RunCancelled RunStatus = "cancelled"
+
+	RunErased RunStatus = "erased" // it has ended; how, was erased with its bodies. No run_finished says this
 )
 
 // Ended tells whether the status is a run's last.
-func (s RunStatus) Ended() bool { return s == RunSucceeded || s == RunFailed || s == RunCancelled }
+func (s RunStatus) Ended() bool {
+	return s == RunSucceeded || s == RunFailed || s == RunCancelled || s == RunErased
+}
 
 // RunFinished: the run is over. Every call of it has its terminal state before this is written.
 type RunFinished struct {
@@ -300,7 +307,8 @@ type PermissionDecided struct {
 	Reason     string       `json:"reason"`
 	Rule       string       `json:"rule,omitempty"`
 	PolicyHash string       `json:"policyHash"`
-	Digest     string       `json:"digest"` // SHA-256, hex, of the canonical arguments: which call it was
+	Digest     string       `json:"digest"`            // SHA-256, hex, of the canonical arguments: which call it was
+	Summary    string       `json:"summary,omitempty"` // of the call, in the tool's words: action and target, one line
 }
 
 // A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.
@@ -323,7 +331,7 @@ type ApprovalRequested struct {
 	Reason     string        `json:"reason"` // why it asks
 	Place      Place         `json:"place,omitzero"`
 	Requesters []Person      `json:"requesters,omitempty"`
-	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…
+	Approvers  []string      `json:"approvers"` // requester, channel, U…, S…: those that let anybody in at this place
 	Quorum     int           `json:"quorum"`
 	Surfaces   []string      `json:"surfaces"` // who has to show it: slack, http
 	ShowBy     time.Time     `json:"showBy"`
@@ -434,6 +442,21 @@ type MessageSettled struct {
 	Rendering string `json:"rendering,omitempty"`
 	Gone      string `json:"gone,omitempty"`    // Slack's error code, where it can't be shown there any more
 	RunDone   bool   `json:"runDone,omitempty"` // the last of its run's messages
+
+	// Renderer is the version of the code that made the rendering, where anyone can compute it again from the journal
+	// alone. It is 0 where other things went into it, such as the secrets of the time that had to be hidden.
+	Renderer int `json:"renderer,omitempty"`
+}
+
+// Pruned: the bodies of what is older than Before were erased, in one transaction with this event. It is never erased
+// itself, and the last one accounts for every body that is missing.
+type Pruned struct {
+	Before time.Time `json:"before"`           // runs that ended before this
+	Reason string    `json:"reason,omitempty"` // the operator's words
+	Runs   int64     `json:"runs"`             // that lost their bodies
+	Bodies int64     `json:"bodies"`           // erased with this event
+	Total  int64     `json:"total"`            // erased in the whole journal, up to and with this event
+	Rows   Hash      `json:"rows"`             // SHA-256 over the Seqs of all of these, in order, 8 bytes each, big-endian
 }
 
 // Erased stands for a body that was erased; the chain still holds.
@@ -457,6 +480,7 @@ func (*ToolStarted) Kind() string       { return "tool_started" }
 func (*ToolFinished) Kind() string      { return "tool_finished" }
 func (*MessagePosted) Kind() string     { return "message_posted" }
 func (*MessageSettled) Kind() string    { return "message_settled" }
+func (*Pruned) Kind() string            { return "pruned" }
 func (b *Erased) Kind() string          { return b.kind }
 
 func (b *MessageReceived) Claims(Event) []Claim {
@@ -476,7 +500,7 @@ func (b *RunFinished) Claims(e Event) []Claim       { return []Claim{ClaimRunEnd
 func (b *ModelCompleted) Claims(Event) []Claim      { return nil }
 func (b *CallRequested) Claims(e Event) []Claim     { return []Claim{claim("call", e.Run)} }
 func (b *OutcomeReported) Claims(e Event) []Claim   { return []Claim{ClaimOutcome(e.Run, e.Call)} }
-func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{claim("decision", e.Run, e.Call)} }
+func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{ClaimDecision(e.Run, e.Call)} }
 func (b *ApprovalRequested) Claims(e Event) []Claim {
 	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}
 }
@@ -505,6 +529,7 @@ func (b *MessageSettled) Claims(e Event) []Claim {
 	}
 	return c
 }
+func (b *Pruned) Claims(Event) []Claim { return nil }
 func (b *Erased) Claims(Event) []Claim { return nil }
 
 // An Awaiter is a body that leaves something open until another event makes a claim. The journal keeps a short list of

@@ -164,7 +164,7 @@ func FuzzHead(f *testing.F) {
 }
 
 func TestKinds(t *testing.T) {
-	if len(bodies) != 16 {
+	if len(bodies) != 17 {
 		t.Errorf("%d kinds", len(bodies))
 	}
 	for kind, empty := range bodies {
@@ -221,5 +221,15 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 	}
 	if _, err := decodeBody("tool_stopped", []byte(`{}`)); !errors.Is(err, errUnknownKind) {
 		t.Error(err)
+	}
+}
+
+// TestAStopAfterTheEnd stopped nothing: what was told of the end stays as it was told.
+func TestAStopAfterTheEnd(t *testing.T) {
+	r := Run{}
+	r.Apply(Event{Seq: 1, Run: "r", Body: &RunFinished{Status: RunSucceeded}})
+	r.Apply(Event{Seq: 2, Run: "r", Body: &RunStopRequested{Reason: "stopped"}})
+	if r.Stop != nil || r.Status() != RunSucceeded {
+		t.Errorf("%+v", r.Stop)
 	}
 }

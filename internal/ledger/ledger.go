@@ -17,6 +17,17 @@ import (
 // Options are what Open may be told.
 type Options struct {
 	Logger *slog.Logger // nil: nothing is logged
+
+	// Committed is told of every transaction of appends, after their callers were answered. The writer calls it, so it
+	// must not block. It may be nil.
+	Committed func(Commit)
+}
+
+// A Commit is what became of one transaction and the appends that shared it.
+type Commit struct {
+	Took                        time.Duration // until it was durable, or known not to be
+	Recorded, Conflicts, Failed int           // appends
+	Err                         error         // why it failed; nil where it took place after all
 }
 
 // A Ledger is a journal that this process writes. All its methods may be called at the same time.
@@ -55,7 +66,7 @@ func open(ctx context.Context, dir string, o Options, c connect) (*Ledger, error
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLocked(ctx, dir, o.Logger, c)
+	l, err := openLocked(ctx, dir, o, c)
 	if err != nil {
 		return nil, errors.Join(err, unlockDir(lock))
 	}
@@ -64,11 +75,11 @@ func open(ctx context.Context, dir string, o Options, c connect) (*Ledger, error
 }
 
 // openLocked opens the files and starts the writer.
-func openLocked(ctx context.Context, dir string, log *slog.Logger, c connect) (*Ledger, error) {
+func openLocked(ctx context.Context, dir string, o Options, c connect) (*Ledger, error) {
 	if err := createFile(dir); err != nil {
 		return nil, fmt.Errorf("the journal's file can't be made: %w", err)
 	}
-	w := &writer{dir: dir, connect: c, log: log}
+	w := &writer{dir: dir, connect: c, log: o.Logger, committed: o.Committed}
 	if err := w.open(ctx); err != nil {
 		return nil, openError(dir, err)
 	}
@@ -77,12 +88,19 @@ func openLocked(ctx context.Context, dir string, log *slog.Logger, c connect) (*
 	if err != nil {
 		return nil, errors.Join(openError(dir, err), w.drop())
 	}
+	err = r.checkStart(ctx, w.tail.head())
+	if p, ok := errors.AsType[*Problem](err); ok {
+		err = &DamagedError{Dir: dir, Problem: *p}
+	}
+	if err != nil {
+		return nil, errors.Join(openError(dir, err), r.Close(), w.drop())
+	}
 	l := &Ledger{
-		Reader: r, log: log, queue: make(chan *request),
+		Reader: r, log: o.Logger, queue: make(chan *request),
 		closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.health = &l.health
-	log.Info("journal opened", "dir", dir, "head", w.tail.head().String())
+	o.Logger.Info("journal opened", "dir", dir, "head", w.tail.head().String())
 	go l.write(w)
 	return l, nil
 }

@@ -19,6 +19,7 @@ type Run struct {
 	Posted    []Posted // what stands in Slack for this run
 	Settled   bool     // nothing in Slack will change for this run any more
 	Last      int64    // Seq of the last event applied
+	Erased    int      // events whose bodies were erased; of a run that was pruned, all of them
 
 	calls map[string]*Call
 	asks  map[string]*Approval
@@ -104,6 +105,9 @@ func (r *Run) Status() RunStatus {
 	if r.Finished != nil {
 		return r.Finished.Status
 	}
+	if r.Erased > 0 {
+		return RunErased // only what has ended is erased
+	}
 	for _, c := range r.Calls {
 		if c.Approval.Open() {
 			return RunWaiting
@@ -126,7 +130,7 @@ func (r *Run) Apply(e Event) {
 		r.Session = e.Session
 		r.Started, r.StartedAt, r.StartedBy = b, e.Time, e.Actor
 	case *RunStopRequested:
-		if r.Stop == nil {
+		if r.Stop == nil && r.Finished == nil { // one that came after the end stopped nothing
 			r.Stop = &StopRequest{By: e.Actor, At: e.Time, Reason: b.Reason}
 		}
 	case *RunFinished:
@@ -141,8 +145,21 @@ func (r *Run) Apply(e Event) {
 		r.Posted = append(r.Posted, Posted{Thing: b.Thing, Channel: b.Channel, TS: b.TS, Rendering: b.Rendering})
 	case *MessageSettled:
 		r.applySettled(b)
+	case *Erased:
+		r.applyErased(e)
 	default:
 		r.applyCall(e)
+	}
+}
+
+// applyErased reads what is left of an event without its body: that it was, when, and by whom.
+func (r *Run) applyErased(e Event) {
+	r.Erased++
+	switch e.Kind() {
+	case "run_started":
+		r.StartedAt, r.StartedBy = e.Time, e.Actor
+	case "run_finished":
+		r.EndedAt = e.Time
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	BadEvent  ProblemKind = "event"  // the kind is unknown, or the event can't be read
 	BadClaims ProblemKind = "claims" // what is kept beside the events isn't what the events claim or leave open
 	BadRun    ProblemKind = "run"    // the event may not happen where it stands
+	BadErased ProblemKind = "erased" // a body is missing that no pruning erased
 	BadHead   ProblemKind = "head"   // the journal is known to have had another row here
 	BadCheck  ProblemKind = "check"  // what VerifyOptions.Check found
 )
@@ -69,7 +70,7 @@ func (r Report) OK() bool { return r.Problem == nil }
 // hashes, what the events claim and leave open, and whether each event could happen where it stands. It stops at the
 // first thing that doesn't fit, and says so in the report; an error says that it couldn't go on reading.
 func (r *Reader) Verify(ctx context.Context, o VerifyOptions) (Report, error) {
-	v := verifier{r: r, o: o, open: map[Claim]int64{}, rules: rules{runs: map[string]*ruleRun{}}}
+	v := verifier{r: r, o: o, open: map[Claim]int64{}, erased: newErasure(), rules: rules{runs: map[string]*ruleRun{}}}
 	err := v.run(ctx)
 	v.report.OpenRuns = len(v.rules.runs)
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -88,6 +89,10 @@ type verifier struct {
 	prev   row             // the last row that fits
 	open   map[Claim]int64 // what the rows so far leave open, and which row did
 	rules  rules
+
+	erased   *erasure
+	pruned   *Pruned // the last one
+	prunedAt int64
 }
 
 // run checks everything; a [*Problem] is its error.
@@ -157,8 +162,12 @@ func (v *verifier) row(ctx context.Context, r *row, claimed map[Claim]bool) erro
 	}
 	if r.body == nil {
 		v.report.Erased++
+		v.erased.add(r.seq)
 	} else if err := sameClaims(e, claimed); err != nil {
 		return err
+	}
+	if b, ok := e.Body.(*Pruned); ok {
+		v.pruned, v.prunedAt = b, r.seq
 	}
 	if err := v.leavesOpen(ctx, e, claimed); err != nil {
 		return err
@@ -229,6 +238,9 @@ func (v *verifier) end(ctx context.Context) error {
 	if err := v.sameOpen(ctx); err != nil {
 		return err
 	}
+	if err := v.sameErased(ctx); err != nil {
+		return err
+	}
 	return v.r.integrity(ctx)
 }
 
@@ -261,6 +273,25 @@ func (v *verifier) sameOpen(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// errPruned says that bodies were erased while they were being verified.
+var errPruned = errors.New("the journal was pruned while it was being verified; verify it again")
+
+// sameErased checks that every body that is missing was erased by a pruning.
+func (v *verifier) sameErased(ctx context.Context) error {
+	p := v.erased.accounts(v.pruned, v.prunedAt)
+	if p == nil {
+		return nil
+	}
+	later, err := v.r.query(ctx, `SELECT `+columns+` FROM events e WHERE seq > ? AND kind = 'pruned' LIMIT 1`, v.report.Total)
+	if err != nil {
+		return err
+	}
+	if len(later) > 0 {
+		return errPruned
+	}
+	return p
 }
 
 // diagnose says more about a row that doesn't follow, from what the next row builds on.

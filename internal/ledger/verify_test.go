@@ -180,24 +180,6 @@ func TestVerifyRewritten(t *testing.T) {
 	}
 }
 
-func TestVerifyErased(t *testing.T) {
-	dir := t.TempDir()
-	head := told(t, dir)
-	tamper(t, dir, `UPDATE events SET body = NULL WHERE seq IN (1, 3, 14, 15)`)
-	report := verify(t, dir, VerifyOptions{Head: &head})
-	if !report.OK() || report.Erased != 4 {
-		t.Errorf("%+v %v", report, report.Problem)
-	}
-	l := mustOpen(t, dir)
-	e, ok, err := l.Event(t.Context(), 3)
-	if err != nil || !ok || e.Kind() != "model_completed" {
-		t.Error(e, ok, err)
-	}
-	if _, erased := e.Body.(*Erased); !erased {
-		t.Errorf("%T", e.Body)
-	}
-}
-
 // TestVerifyDamagedFile empties the index by which a run is found, as if its page had been lost.
 func TestVerifyDamagedFile(t *testing.T) {
 	dir := t.TempDir()

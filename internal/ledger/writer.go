@@ -83,6 +83,8 @@ type writer struct {
 	news    *news
 	health  *health
 
+	committed func(Commit) // Options.Committed
+
 	conn *writeConn // nil: to be opened before anything is written
 	tail tail       // of the open transaction, or of the disk
 }
@@ -146,6 +148,7 @@ func (w *writer) drop() error {
 // commit writes a batch in one transaction and answers every request of it.
 func (w *writer) commit(batch []*request) {
 	ctx := context.Background() // the transaction is the writer's: no caller's context can break it off
+	began := time.Now()
 	err := w.transact(ctx, batch)
 	if err != nil {
 		err = w.settle(ctx, batch, err)
@@ -154,9 +157,30 @@ func (w *writer) commit(batch []*request) {
 	if w.conn != nil && w.tail.seq > w.news.last().Seq {
 		w.news.publish(w.tail.head())
 	}
+	done := summary(batch, time.Since(began), err)
 	for _, r := range batch {
 		r.answer()
 	}
+	if w.committed != nil {
+		w.committed(done)
+	}
+}
+
+// summary counts what became of a batch. Its requests are their callers' once they are answered, so it comes before.
+func summary(batch []*request, took time.Duration, err error) Commit {
+	c := Commit{Took: took, Err: err}
+	for _, r := range batch {
+		switch {
+		case r.probe: // it is no append
+		case r.err != nil:
+			c.Failed++
+		case r.conflict != nil:
+			c.Conflicts++
+		default:
+			c.Recorded++
+		}
+	}
+	return c
 }
 
 // transact writes a batch. After an error no further statement is executed.

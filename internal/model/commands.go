@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // command is one thing that a message asks the demo to do.
@@ -137,13 +138,18 @@ func (p *parser) word(raw string) {
 	}
 }
 
-// read takes the file's name behind the word "read".
+// read takes the file's name behind the word "read". A bare word is one only if
+// it stands alone or looks like one: "read notes", but not "read my notes.txt",
+// whose name would have to be quoted.
 func (p *parser) read() bool {
-	name, ok := p.argument("the", "file", "a", "me", "content", "contents", "of")
-	if ok {
-		p.add(command{tool: "read_file", text: name})
+	p.skip("the", "file", "a", "me", "content", "contents", "of")
+	clear := p.quote() || looksLikePath(p.peek())
+	name, ok := p.argument()
+	if !ok || !clear && !p.closed() {
+		return false
 	}
-	return ok
+	p.add(command{tool: "read_file", text: name})
+	return true
 }
 
 // list takes what may stand behind the word "list": "list", "list files",
@@ -173,9 +179,24 @@ func (p *parser) listPath(c *command, named bool) bool {
 			return false
 		}
 	}
-	name, ok := p.argument("the", "directory", "folder")
+	p.skip("the", "directory", "folder")
+	clear := p.quote()
+	name, ok := p.argument()
 	c.text = name
-	return ok
+	return ok && (clear || p.closed()) // "in sub dir" would list another one
+}
+
+// quote reports whether a quoted name follows.
+func (p *parser) quote() bool {
+	p.blanks()
+	first, _ := utf8.DecodeRuneInString(p.text[p.pos:])
+	return first == '`' || quotePairs[first] != ""
+}
+
+// closed reports whether nothing more belongs to the command.
+func (p *parser) closed() bool {
+	next := p.peek()
+	return p.ended || next == "" || strings.HasPrefix(next, "`") || isJoiner(next) || isRecursively(next) || slices.Contains(fillers, plain(next))
 }
 
 // last reports whether the next word is the last of its part of the sentence.
@@ -207,30 +228,61 @@ func (p *parser) write() bool {
 	return true
 }
 
-// content takes the text of a file: a code block, also on the next line, or the
-// rest of the line, without backticks if it is nothing but a code span.
+// content takes the text of a file: a code block, also on the next line, or
+// everything up to the end of the message or a line that begins with another
+// command, without backticks if it is nothing but a code span.
 func (p *parser) content() (string, bool) {
 	rest := p.text[p.pos:]
-	line, _, _ := strings.Cut(rest, "\n")
-	text, end := strings.TrimSpace(line), p.pos+len(line)
-	p.pos += len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace))
-	block := strings.HasPrefix(p.text[p.pos:], fence)
-	if text != "" || block {
-		code, ok := p.code()
-		switch {
-		case ok && block:
+	lead := len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace))
+	if strings.HasPrefix(rest[lead:], fence) {
+		block := parser{text: p.text, pos: p.pos + lead}
+		if code, ok := block.code(); ok {
+			p.pos = block.pos
 			return code + "\n", true // its lines
-		case ok && p.peek() == "":
-			return code, true
 		}
 	}
-	p.pos = end
+	line, _, _ := strings.Cut(rest, "\n")
+	end := len(line)
+	for end < len(rest) {
+		line, _, _ := strings.Cut(rest[end+1:], "\n")
+		if startsCommand(line) {
+			break
+		}
+		end += 1 + len(line)
+	}
+	p.pos += end
+	text := strings.TrimRightFunc(rest[:end], unicode.IsSpace)
+	text = strings.TrimLeft(text, " \t")
+	if below, ok := strings.CutPrefix(text, "\n"); ok {
+		return strings.TrimLeft(below, "\n"), true // how its first line is indented is part of it
+	}
+	span := parser{text: text}
+	if code, ok := span.code(); ok && span.pos == len(text) {
+		return code, true
+	}
 	return text, text != ""
 }
 
+// startsCommand reports whether a line of a text is rather the next command: it
+// begins with one, and goes on with nothing that makes it a sentence about it.
+func startsCommand(line string) bool {
+	p := parser{text: line, fresh: true}
+	for p.fresh && len(p.found) == 0 {
+		if plain(p.peek()) == "run" {
+			p.token()
+			p.blanks()
+			code, ok := p.code()
+			return ok && strings.TrimSpace(code) != ""
+		}
+		if !p.step() {
+			return false
+		}
+	}
+	return len(p.found) > 0 && (p.found[0].tool == "write_file" || p.closed())
+}
+
 // argument takes one name: quoted, in backticks, or a word.
-func (p *parser) argument(skip ...string) (string, bool) {
-	p.skip(skip...)
+func (p *parser) argument() (string, bool) {
 	p.blanks()
 	if code, ok := p.code(); ok {
 		p.ended = false

@@ -13,7 +13,7 @@ import (
 // Demo stands in for a language model where there is none: it needs no network
 // and no key, and answers the same to the same. It understands a few fixed
 // forms ([demoHelp] lists them), calls the tools for all of them in one round,
-// and sums up how each ended. It acts on the last message of a person and on
+// and sums up in a line how each ended, with what was read or listed below it. It acts on the last message of a person and on
 // nothing else; no text that a tool returns can make it act.
 type Demo struct{}
 
@@ -22,8 +22,9 @@ const demoHelp = "I am a demo, not a language model, and understand only this:\n
 	"- text in backticks is a shell command: run `date`\n" +
 	"- read FILE\n" +
 	"- list files, or list files in DIRECTORY\n" +
-	"- write FILE: TEXT\n" +
-	"Several in one message are done together."
+	"- write FILE: TEXT, to the end of the message or to a line that begins with another of these\n" +
+	"Put a name with spaces in quotes: read \"my notes.txt\". What one message asks for is asked and done side by side, " +
+	"not one after the other; what has to wait for something else belongs in the next message."
 
 // demoCalls is the most calls in one round; more than that is not a demo.
 const demoCalls = 20
@@ -95,7 +96,7 @@ func demoPossible(wanted []command, tools []ToolSpec) (possible []command, notes
 	return possible, notes
 }
 
-// outcomes says in one line each how the calls of this run ended.
+// outcomes says how the calls of this run ended.
 func outcomes(run []Message) []string {
 	var lines []string
 	results := map[string]ToolResult{}
@@ -108,7 +109,7 @@ func outcomes(run []Message) []string {
 		for _, c := range m.ToolCalls {
 			r, ok := results[c.ID]
 			if !ok {
-				lines = append(lines, fmt.Sprintf("No result: %s", c.describe()))
+				lines = append(lines, "No result: "+c.describe())
 				continue
 			}
 			lines = append(lines, outcome(c, r))
@@ -125,9 +126,11 @@ const (
 	deniedAdvice = " The action was not performed."
 )
 
+// outcome is one line, so that an answer doesn't repeat what a card has shown.
+// Only what was asked for in order to be read follows in full.
 func outcome(c ToolCall, r ToolResult) string {
 	if !r.IsError {
-		return fmt.Sprintf("Done: %s\n%s", c.describe(), firstLine(r.Text))
+		return success(c, r.Text)
 	}
 	code, message := "", r.Text
 	if rest, ok := strings.CutPrefix(r.Text, errorPrefix); ok {
@@ -136,12 +139,55 @@ func outcome(c ToolCall, r ToolResult) string {
 	if code == deniedCode {
 		// What follows is advice to a model that could take another way.
 		message, _, _ = strings.Cut(message, deniedAdvice)
-		return fmt.Sprintf("Not performed: %s\n%s", c.describe(), firstLine(message))
+		return fmt.Sprintf("Not performed: %s: %s", c.describe(), firstLine(message))
 	}
-	return fmt.Sprintf("Failed: %s\n%s", c.describe(), firstLine(message))
+	return fmt.Sprintf("Failed: %s: %s", c.describe(), firstLine(message))
 }
 
-// describe names a call of ours in a few words.
+// silent is what the shell says of a command that has printed nothing.
+const silent = "[The command succeeded without output.]"
+
+func success(c ToolCall, text string) string {
+	done := "Done: " + c.describe()
+	lines := strings.Count(strings.TrimSpace(text), "\n") + 1
+	switch {
+	case c.Name == "read_file" || c.Name == "list_files":
+		return done + "\n" + codeBlock(text)
+	case c.Name == "write_file" || strings.TrimSpace(text) == "" || text == silent:
+		return done
+	case lines > 1:
+		return fmt.Sprintf("%s (%d lines of output)", done, lines)
+	}
+	return done + ": " + firstLine(text)
+}
+
+// Bounds of what an answer shows of a file or a directory.
+const (
+	shownLines = 100
+	shownRunes = 4000
+)
+
+// codeBlock quotes a text as it is, in a fence that is longer than any in it,
+// and says what it leaves out.
+func codeBlock(text string) string {
+	text = strings.TrimRightFunc(text, unicode.IsSpace)
+	mark := fence
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	lines := strings.Split(text, "\n")
+	kept := lines[:min(len(lines), shownLines)]
+	shown, left := strings.Join(kept, "\n"), len(lines)-len(kept)
+	note := ""
+	if runes := []rune(shown); len(runes) > shownRunes {
+		shown, note = string(runes[:shownRunes])+"…", "\n… (there is more)"
+	} else if left > 0 {
+		note = fmt.Sprintf("\n… (%d lines more)", left)
+	}
+	return mark + "\n" + shown + "\n" + mark + note
+}
+
+// describe names a call of ours in a few words, what it is about as code.
 func (c ToolCall) describe() string {
 	var args struct{ Command, Path string }
 	if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil {
@@ -149,15 +195,27 @@ func (c ToolCall) describe() string {
 	}
 	switch c.Name {
 	case "shell":
-		return firstLine(args.Command)
+		return asCode(firstLine(args.Command))
 	case "read_file":
-		return "read " + firstLine(args.Path)
+		return "read " + asCode(firstLine(args.Path))
 	case "write_file":
-		return "write " + firstLine(args.Path)
+		return "write " + asCode(firstLine(args.Path))
 	case "list_files":
-		return strings.TrimSpace("list files " + firstLine(args.Path))
+		if args.Path == "" {
+			return "list files"
+		}
+		return "list files in " + asCode(firstLine(args.Path))
 	}
 	return c.Name
+}
+
+// asCode quotes a line as Markdown does: with more backticks than are in it.
+func asCode(line string) string {
+	mark, room := "`", ""
+	for strings.Contains(line, mark) {
+		mark, room = mark+"`", " "
+	}
+	return mark + room + line + room + mark
 }
 
 // firstLine returns the first line that isn't blank, of bearable length, with

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/slack-go/slack"
@@ -188,11 +189,19 @@ var progressStories = map[string]func() *story{
 	"stopped": func() *story {
 		return severalCalls().stop(carol).stopAll().end(ledger.RunCancelled, "", "stopped by carol")
 	},
+	"unanswered": func() *story {
+		s := severalCalls().resolve("call_2", ledger.Denied, ledger.SourceTimeout, "nobody answered within 2 minutes", nil)
+		s.finish("call_2", ledger.ToolFinished{State: ledger.OutputDenied, Source: ledger.SourceTimeout, Reason: "Nobody answered within 2 minutes."})
+		s.approve("call_3", bob).started("call_3").finish("call_3", ledger.ToolFinished{State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "The command ended with exit status 1."})
+		return s.end(ledger.RunSucceeded, "ok", "")
+	},
+	"quorum":    quorumStory,
 	"restarted": func() *story { return severalCalls().stopAll().end(ledger.RunCancelled, "", "approvalbot restarted") },
 }
 
 func severalCalls() *story {
-	s := newStory().calls("", toolCall("call_1", "read_file", `{"path":"a<b>.txt"}`), toolCall("call_2", "shell", `{}`), toolCall("call_3", "shell", `{}`))
+	s := newStory().calls("I look at the <file> first.", toolCall("call_1", "read_file", `{"path":"a<b>.txt"}`), toolCall("call_2", "shell", `{}`), toolCall("call_3", "shell", `{}`))
+	s.add("call_1", ledger.System, &ledger.PermissionDecided{Tool: "read_file", Type: ledger.Allow, Summary: "Read a<b>.txt"})
 	s.started("call_1").done("call_1", "text")
 	return s.ask("call_2", shell("date")).ask("call_3", shell("rm -rf build"))
 }
@@ -239,4 +248,63 @@ func FuzzMarkdown(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Only what went wrong is marked as an error; a no is none.
+func TestANoIsNoError(t *testing.T) {
+	for source, want := range map[ledger.Source]string{
+		ledger.SourceUser: "denied", ledger.SourceTimeout: "not performed", ledger.SourceAbort: "stopped, not performed",
+		ledger.SourceUndeliverable: "not performed", ledger.SourcePolicy: "not allowed", ledger.SourceLoopGuard: "not asked again",
+	} {
+		words, status := finishedState(&ledger.ToolFinished{State: ledger.OutputDenied, Source: source})
+		if words != want || status != slack.TaskCardStatusPending {
+			t.Errorf("%s: %q, %s", source, words, status)
+		}
+	}
+	for _, code := range []string{"EXIT_STATUS", codeUnknown, codeAborted} {
+		if _, status := finishedState(&ledger.ToolFinished{State: ledger.OutputError, Code: code}); status != slack.TaskCardStatusError {
+			t.Errorf("%s: %s", code, status)
+		}
+	}
+}
+
+// The time of people and the run's own are told apart; asks that wait at the same time count once.
+func TestSpent(t *testing.T) {
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	ask := func(from, to float64) *ledger.Call {
+		a := &ledger.Approval{At: at(from)}
+		if to > 0 {
+			a.Resolved, a.ResolvedAt = &ledger.ApprovalResolved{}, at(to)
+		}
+		return &ledger.Call{Approval: a}
+	}
+	for _, c := range []struct {
+		end   float64
+		calls []*ledger.Call
+		want  string
+	}{
+		{25, nil, "after 25 s"},
+		{25, []*ledger.Call{ask(1, 24)}, "after 2 s, waited 23 s for people"},
+		{25, []*ledger.Call{{}, ask(1, 10), ask(2, 5), ask(8, 12), ask(20, 24)}, "after 10 s, waited 15 s for people"},
+		{25, []*ledger.Call{ask(8, 12), ask(1, 10)}, "after 14 s, waited 11 s for people"},
+		{25, []*ledger.Call{ask(1, 0)}, "after 1 s, waited 24 s for people"},
+		{2.5, []*ledger.Call{ask(1, 1.4)}, "after 2.1 s"},
+		{120, []*ledger.Call{ask(0, 120)}, "at once, waited 2 min 0 s for people"},
+	} {
+		run := &ledger.Run{StartedAt: start, EndedAt: at(c.end), Calls: c.calls}
+		if got := spent(afterwards, run); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// Words of the agent that are no remark aren't progress.
+func TestTheAgentsWords(t *testing.T) {
+	for words, shown := range map[string]bool{"Let me look.": true, " \n": false, strings.Repeat("word ", 100): false} {
+		s := newStory().calls(words, toolCall("call_1", "shell", `{}`))
+		got := checkMessage(testRenderer().progress(message("x"), &s.run)).shown.String()
+		if strings.Contains(got, "The agent: “") != shown {
+			t.Errorf("%.20q: %s", words, got)
+		}
+	}
 }

@@ -69,7 +69,10 @@ var (
 )
 
 // dateFormat shows a moment in the reader's own time zone.
-const dateFormat = "{date_short_pretty} at {time}"
+const (
+	dateFormat        = "{date_short_pretty} at {time}"
+	dateFormatSeconds = "{date_short_pretty} at {time_secs}"
+)
 
 func utc(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
 
@@ -79,8 +82,10 @@ func date(at time.Time) element {
 }
 
 // dateToken is the same in mrkdwn.
-func dateToken(at time.Time) string {
-	return "<!date^" + strconv.FormatInt(at.Unix(), 10) + "^" + dateFormat + "|" + utc(at) + ">"
+func dateToken(at time.Time) string { return dateTokenAs(at, dateFormat) }
+
+func dateTokenAs(at time.Time, format string) string {
+	return "<!date^" + strconv.FormatInt(at.Unix(), 10) + "^" + format + "|" + utc(at) + ">"
 }
 
 // paragraph drops what is empty: Slack refuses a text element without text.

@@ -42,7 +42,7 @@ var usualRoom = room{excerpt: 1500, reminder: 600, output: 600, reason: maxReaso
 const (
 	excerptLines  = 20
 	reminderLines = 8
-	outputLines   = 8
+	outputLines   = 10
 	excerptNotes  = 5
 )
 
@@ -104,24 +104,42 @@ func fits(blocks []slack.Block) bool { return weight(blocks...) <= maxMessage }
 // pendingCard is a card that waits; whole says that it shows all of the content.
 func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until time.Time, m room, whole bool) []slack.Block {
 	a := c.Approval
-	content := []slack.RichTextElement{
-		paragraph(bold(q.summary)),
-		paragraph(text("Approval needed for the tool "), code(q.tool), text(promise(run))),
-	}
+	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(whole)}
 	if whole {
 		content = append(content, preformatted(q.body))
 	} else {
-		content[1] = paragraph(text("Approval needed for the tool "), code(q.tool), text(". This is how it begins:"))
 		content = append(content, excerpt(q.raw, m.excerpt, excerptLines)...)
 	}
 	content = append(content, v.warnings(q, a, m, whole)...)
-	blocks := []slack.Block{
+	return []slack.Block{
 		richText(content...),
 		richText(v.circumstances(c, run, m, whole)...),
-		note(expiry(until)),
+		v.smallPrint(expiry(until, a.Timeout)+" · "+reference(a), a, m),
 		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), v.buttons(q, a, whole)...),
 	}
-	return append(blocks, note(reference(a)))
+}
+
+// lead is the line above the content. Where something of it is hidden it must not
+// say that this is all.
+func (q request) lead(whole bool) *slack.RichTextSection {
+	switch {
+	case !whole:
+		return paragraph(text("The beginning of what "), code(q.tool), text(" is to do:"))
+	case q.secrets > 0 || q.veiled:
+		return paragraph(text("What "), code(q.tool), text(" will do, with "+count(max(1, q.secrets), "secret", "secrets")+" shown only as a length:"))
+	}
+	return paragraph(text("Exactly what "), code(q.tool), text(" will do:"))
+}
+
+// smallPrint is what matters to few: the ask's name in the journal, and where a
+// command runs, which is text of others and never mrkdwn.
+func (v *renderer) smallPrint(mrkdwn string, a *ledger.Approval, m room) *slack.ContextBlock {
+	n := note(mrkdwn)
+	if a.Cwd != "" && a.Preview.Kind == "command" {
+		n.ContextElements.Elements = append(n.ContextElements.Elements,
+			slack.NewTextBlockObject(slack.PlainTextType, "Runs in "+v.line(a.Cwd, m.reason), false, false))
+	}
+	return n
 }
 
 // buttons are what one can say. Approve is there only where everything is shown.
@@ -144,13 +162,18 @@ func excerpt(raw string, chars, lines int) []slack.RichTextElement {
 	c := beginning(raw, chars, lines)
 	parts := []slack.RichTextElement{preformatted(c.text)}
 	if c.left > 0 {
-		more := count(c.left, "more character", "more characters")
-		if c.lines > 1 {
-			more += " in " + count(c.lines, "line", "lines")
-		}
-		parts = append(parts, paragraph(text("… "+more+" not shown here.")))
+		parts = append(parts, paragraph(text("… "+c.more()+" not shown here.")))
 	}
 	return parts
+}
+
+// more says how much is not in a clip.
+func (c clip) more() string {
+	more := count(c.left, "more character", "more characters")
+	if c.lines > 1 {
+		more += " in " + count(c.lines, "line", "lines")
+	}
+	return more
 }
 
 // warnings are what one has to know besides the content.
@@ -171,14 +194,7 @@ func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) [
 	case !whole:
 		warn("It is too long to show here (" + count(q.chars, "character", "characters") + "). Review shows all of it; it can be approved there.")
 	}
-	for i, n := range q.notes {
-		if !whole && i == excerptNotes {
-			warn("There are " + count(len(q.notes)-i, "more note", "more notes") + "; Review shows them.")
-			break
-		}
-		if !whole {
-			n = cutShown(n, m.reason)
-		}
+	if n := q.noted(m, whole); n != "" {
 		warn(n)
 	}
 	if q.marked {
@@ -187,10 +203,27 @@ func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) [
 	if q.mixed != "" {
 		warn("The word “" + short(q.mixed, maxNameChars) + "” mixes letters of different alphabets that look alike.")
 	}
-	if q.secrets > 0 {
+	if q.secrets > 0 && !whole { // else the line above the content has said it
 		warn(count(q.secrets, "secret is", "secrets are") + " shown only as a length.")
 	}
 	return w
+}
+
+// noted are the tool's notes, one after the other; on a card that has no Approve,
+// the first ones.
+func (q request) noted(m room, whole bool) string {
+	notes := q.notes
+	if !whole {
+		notes = make([]string, 0, excerptNotes+1)
+		for i, n := range q.notes {
+			if i == excerptNotes {
+				notes = append(notes, "There are "+count(len(q.notes)-i, "more note", "more notes")+"; Review shows them.")
+				break
+			}
+			notes = append(notes, cutShown(n, m.reason))
+		}
+	}
+	return strings.Join(notes, " ")
 }
 
 // circumstances are why it asks, who asked, and who may approve.
@@ -207,14 +240,14 @@ func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole 
 			paragraph(bold("What the agent says about it"), text(" (its own words, not checked):")),
 			quote(text(v.line(claim, m.claim))))
 	}
-	if a.Cwd != "" && (a.Preview.Kind == "command" || programOf(run) != "") {
+	if a.Cwd != "" && programOf(run) != "" {
 		lines = append(lines, paragraph(bold("Runs in: "), code(v.line(a.Cwd, m.reason))))
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(a.Requesters, run.StartedBy))
-	lines = append(lines,
-		paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...),
-		paragraph(append([]element{bold("Who may approve: ")}, mayApprove(a)...)...))
+	who := append([]element{bold("Asked by: ")}, asker.elements...)
+	who = append(who, text(" · "), bold("Who may approve: "))
+	lines = append(lines, paragraph(append(who, mayApprove(a)...)...))
 	if a.Quorum > 1 {
 		p := v.phrase()
 		if yes := approversOf(a); len(yes) > 0 {
@@ -252,16 +285,24 @@ func actorsOf(people []ledger.Person, startedBy ledger.Actor) []ledger.Actor {
 	return who
 }
 
-func expiry(until time.Time) string {
-	if until.IsZero() {
+// briefly is how short a timeout is that is told with its seconds.
+const briefly = 2 * time.Minute
+
+// expiry says until when people can decide. Minutes alone would round a short
+// timeout to the past or the future.
+func expiry(until time.Time, timeout time.Duration) string {
+	switch {
+	case until.IsZero():
 		return "No answer means no."
+	case timeout > 0 && timeout < briefly:
+		return "Expires " + dateTokenAs(until, dateFormatSeconds) + ". No answer means no."
 	}
 	return "Expires " + dateToken(until) + ". No answer means no."
 }
 
 // reference names the ask as the journal does.
 func reference(a *ledger.Approval) string {
-	s := fmt.Sprintf("Request %d in the journal", a.Seq)
+	s := fmt.Sprintf("Request %d", a.Seq)
 	if len(a.Digest) >= 8 && hexText.MatchString(a.Digest) {
 		s += " · fingerprint `" + a.Digest[:8] + "`"
 	}
@@ -280,7 +321,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 		content = append(content, excerpt(q.raw, m.reminder, reminderLines)...)
 	}
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
-		content = append(content, v.output(c.Finished, m)...)
+		content = append(content, v.output(c.Finished, run.ID, m)...)
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
@@ -298,20 +339,36 @@ func performed(end ending) bool {
 	return false
 }
 
-// output is the beginning of what a tool returned. What an error says about
-// itself, in the first line, the card has said already.
-func (v *renderer) output(f *ledger.ToolFinished, m room) []slack.RichTextElement {
+// output is what a tool returned: its first lines and its last ones, of a failure
+// more of the last ones. What an error says about itself, in the first line, the
+// card has said already.
+func (v *renderer) output(f *ledger.ToolFinished, run string, m room) []slack.RichTextElement {
 	out := f.Output
 	if first, rest, _ := strings.Cut(out, "\n"); strings.HasPrefix(first, "Error ["+f.Code+"]:") && f.State == ledger.OutputError {
 		out = rest
 	}
 	switch {
-	case strings.TrimSpace(out) != "":
-		return append([]slack.RichTextElement{paragraph(bold("Output:"))}, excerpt(v.clean(out), m.output, outputLines)...)
-	case f.State == ledger.OutputAvailable:
+	case strings.TrimSpace(out) == "" && f.State == ledger.OutputAvailable:
 		return []slack.RichTextElement{paragraph(text("It printed nothing."))}
+	case strings.TrimSpace(out) == "":
+		return nil
 	}
-	return nil
+	footChars, footLines := m.output/2, outputLines/2
+	if f.State == ledger.OutputError {
+		footChars, footLines = m.output*3/4, outputLines-3
+	}
+	head, foot := ends(v.clean(out), m.output, outputLines, footChars, footLines)
+	parts := []slack.RichTextElement{paragraph(bold("Output:")), preformatted(head.text)}
+	if head.left > 0 {
+		parts = append(parts, paragraph(text("… "+head.more()+" between …")))
+	}
+	if foot != "" {
+		parts = append(parts, preformatted(foot))
+	}
+	if head.left > 0 {
+		parts = append(parts, paragraph(text("The agent got all of it. To read it: "), code("approvalbot audit show "+v.line(run, maxNameChars))))
+	}
+	return parts
 }
 
 // outcomeText is the outcome for a notification: what it was first.

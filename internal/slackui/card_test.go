@@ -71,6 +71,26 @@ var cardStories = map[string]func() *story{
 	"done_silent": func() *story {
 		return askedShell("printf ok > proof.txt").approve("call_1", bob).started("call_1").done("call_1", "")
 	},
+	"failed_long": func() *story {
+		out := "Error [EXIT_STATUS]: The command ended with exit status 2."
+		for i := range 200 {
+			out += fmt.Sprintf("\ncompiling part %d of 200", i+1)
+		}
+		out += "\nmain.go:7: undefined: x\nmake: *** [build] Error 1\n"
+		return askedShell("make").approve("call_1", bob).started("call_1").finish("call_1", ledger.ToolFinished{
+			State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "The command ended with exit status 2.", Output: out, Elapsed: 9 * time.Second})
+	},
+	"done_long": func() *story {
+		return askedShell("seq 5000").approve("call_1", bob).started("call_1").done("call_1", numbers(5000))
+	},
+	"pending_brief": func() *story {
+		s := newStory().calls("", toolCall("call_1", "shell", `{"command":"date"}`))
+		return s.ask("call_1", func(r *ledger.ApprovalRequested) { shell("date")(r); r.Timeout = 10 * time.Second }).shown("call_1")
+	},
+	"pending_direct": func() *story {
+		s := newStory().calls("", toolCall("call_1", "shell", `{"command":"date"}`))
+		return s.ask("call_1", func(r *ledger.ApprovalRequested) { shell("date")(r); r.Place.Channel = "D0ALICE" }).shown("call_1")
+	},
 	"failed": func() *story {
 		return askedShell("false").approve("call_1", bob).started("call_1").finish("call_1", ledger.ToolFinished{
 			State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "The command ended with status 1.", Output: "Error [EXIT_STATUS]: The command ended with status 1.\nno such file", Elapsed: 90 * time.Second})
@@ -99,6 +119,32 @@ var cardStories = map[string]func() *story{
 	"undeliverable": func() *story {
 		return askedShell("date").resolve("call_1", ledger.Denied, ledger.SourceUndeliverable, "the channel is archived", nil)
 	},
+}
+
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintln(&b, i+1)
+	}
+	return b.String()
+}
+
+// What hides a secret must not say that it shows exactly what will be done.
+func TestHiddenIsNotExact(t *testing.T) {
+	for name, exact := range map[string]struct{ card, modal bool }{
+		"pending": {true, true}, "pending_hostile": {true, true}, "pending_too_long": {false, true},
+		"pending_secret": {}, "pending_veiled": {},
+	} {
+		s := cardStories[name]()
+		view, _ := testRenderer().review(&s.run, s.call("call_1"))
+		says := func(c *blockChecker) bool { return strings.Contains(c.shown.String(), "Exactly what ") }
+		if got := says(checkMessage(s.card())); got != exact.card {
+			t.Errorf("the card of %s says exactly: %v", name, got)
+		}
+		if got := says(checkModal(view)); got != exact.modal {
+			t.Errorf("the modal of %s says exactly: %v", name, got)
+		}
+	}
 }
 
 func quorumStory() *story {

@@ -3,6 +3,7 @@ package slackui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,16 +26,23 @@ func (c *Client) CheckScopes() error {
 	return nil
 }
 
-// SendTest posts a card as people will see it, without buttons: there is nothing to decide.
-func (c *Client) SendTest(ctx context.Context, channel string) error {
-	v := &renderer{redactor: redact.New(), team: c.Team, botUser: c.BotUser}
-	run, call := sample()
-	r := v.card(run, call, time.Now().Add(call.Approval.Timeout))
-	blocks := slices.DeleteFunc(r.blocks, func(b slack.Block) bool { return b.BlockType() == slack.MBTAction })
-	blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.PlainTextType,
-		"This is a test of approvalbot doctor. A real request has buttons here.", false, false)))
-	_, _, err := c.api.PostMessageContext(ctx, channel, slack.MsgOptionText("A test card of approvalbot", false),
-		slack.MsgOptionBlocks(blocks...), slack.MsgOptionParse(false), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+// Granted is what the manifest asks for: the scopes of the bot token, and the events.
+func Granted() (botScopes, botEvents []string) {
+	return scopes(), slices.Sorted(maps.Keys(eventScopes))
+}
+
+// A Test is a card that asks nothing, with the settings that real ones will have.
+type Test struct {
+	Approvers []string
+	Quorum    int
+	Timeout   time.Duration
+}
+
+// SendTest posts a card as people will see it, without buttons: there is nothing to decide. That it is a test is the
+// first thing that it says, also on a lock screen.
+func (c *Client) SendTest(ctx context.Context, channel string, t Test) error {
+	_, _, err := c.api.PostMessageContext(ctx, channel, slack.MsgOptionText("A test of approvalbot: nothing is asked", false),
+		slack.MsgOptionBlocks(c.testCard(t, time.Now())...), slack.MsgOptionParse(false), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	switch code := fmt.Sprint(err); {
 	case err == nil:
 		return nil
@@ -46,17 +54,34 @@ func (c *Client) SendTest(ctx context.Context, channel string) error {
 	return fmt.Errorf("Slack refused the card: %w", err)
 }
 
+func (c *Client) testCard(t Test, now time.Time) []slack.Block {
+	v := &renderer{redactor: redact.New(), team: c.Team, botUser: c.BotUser}
+	run, call := sample(t)
+	r := v.card(run, call, now.Add(t.Timeout))
+	bold := &slack.RichTextSectionTextStyle{Bold: true}
+	first := slack.NewRichTextBlock("", slack.NewRichTextSection(
+		slack.NewRichTextSectionTextElement("This is a test by approvalbot doctor: nothing is asked and nothing will run.", bold),
+		slack.NewRichTextSectionTextElement(" A request looks like what follows, with the buttons Approve and Deny.", nil)))
+	blocks := []slack.Block{first}
+	for _, b := range r.blocks {
+		if b.BlockType() != slack.MBTAction {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
 // sample is an ask that nobody asks.
-func sample() (*ledger.Run, *ledger.Call) {
+func sample(t Test) (*ledger.Run, *ledger.Call) {
 	arguments := `{"command":"echo test"}`
 	run := &ledger.Run{}
 	events := []ledger.Event{
 		{Seq: 1, Run: "test", Body: &ledger.RunStarted{}},
 		{Seq: 2, Run: "test", Body: &ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "shell", Arguments: arguments}}}},
 		{Seq: 3, Run: "test", Call: "c1", Body: &ledger.ApprovalRequested{
-			Approval: "test", Tool: "shell", Arguments: arguments, Digest: strings.Repeat("0", 64), Reason: "This is how a request looks.",
+			Approval: "test", Tool: "shell", Arguments: arguments, Digest: strings.Repeat("0", 64), Reason: "This is where a request says why it asks.",
 			Preview:   ledger.Preview{Summary: "Run echo test", Target: "echo", Kind: "command", Body: "echo test"},
-			Approvers: []string{"channel"}, Quorum: 1, Timeout: 2 * time.Minute,
+			Approvers: t.Approvers, Quorum: t.Quorum, Timeout: t.Timeout,
 		}},
 	}
 	for _, e := range events {

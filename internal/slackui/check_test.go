@@ -22,7 +22,7 @@ type blockChecker struct {
 }
 
 // ownToken is the only thing in angle brackets that we write ourselves in mrkdwn.
-var ownToken = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} at \{time\}\|\d{4}-\d\d-\d\d \d\d:\d\d UTC>`)
+var ownToken = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} at \{time(?:_secs)?\}\|\d{4}-\d\d-\d\d \d\d:\d\d UTC>`)
 
 func (c *blockChecker) bad(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
@@ -151,9 +151,12 @@ func (c *blockChecker) button(e map[string]any) {
 	}
 }
 
-// mrkdwn may hold dates of ours and nothing else that is live.
+// mrkdwn may hold dates of ours and nothing else that is live. What others wrote stands beside it as plain text.
 func (c *blockChecker) mrkdwn(e map[string]any) {
 	s := c.str(e["text"], 3000)
+	if e["type"] == "plain_text" && e["emoji"] == false {
+		return
+	}
 	if e["type"] != "mrkdwn" || e["verbatim"] != true {
 		c.bad("context element %v", e)
 	}

@@ -112,7 +112,7 @@ func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
 	case actionStop:
 		lane, work = "stop/"+c.value, u.stop
 	default:
-		u.socket.once("action "+c.action, "a button that isn't known", "action", c.action)
+		u.socket.once("action "+c.action, "a button that isn't known", "action", abridge(c.action))
 		c.receipt.ack()
 		return
 	}
@@ -123,14 +123,23 @@ func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
 	ok := u.lanes.do(ctx, lane, func(ctx context.Context) {
 		defer late.Stop()
 		defer c.receipt.ack()
-		work(ctx, c)
+		work(u.about(ctx, c.ids()...), c)
 	})
 	if !ok {
 		late.Stop()
 		c.receipt.ack()
-		u.log.Warn("too much at once: a click had no effect", "user", c.by.ID)
+		u.logger(u.about(ctx, c.ids()...)).Warn("too much at once: a click had no effect")
 		u.lanes.do(ctx, "tell/"+c.by.ID, func(ctx context.Context) { u.refuse(ctx, c, busyClick) })
 	}
+}
+
+// ids are what is known of a click before its subject is.
+func (c *click) ids() []string {
+	about := "approval"
+	if c.action == actionStop {
+		about = "run"
+	}
+	return []string{"action", c.action, about, c.value, "user", c.by.ID, "channel", c.channel, "ts", c.ts}
 }
 
 // fits tells whether a click is from our workspace and about our app.
@@ -151,6 +160,8 @@ type subject struct {
 	shown    bool      // the showing of this very message is recorded
 	over     bool      // all of its run is over and settled
 	alien    bool      // another thing of ours stands in the message that was clicked
+
+	session, run, call string // which it is, for the log
 }
 
 // subject finds the ask that a click is about; false: there is none.
@@ -162,7 +173,8 @@ func (u *UI) subject(ctx context.Context, c *click) (subject, bool, error) {
 	if err != nil || a == nil {
 		return subject{}, false, err
 	}
-	s := subject{approval: c.value, place: askPlace(a, run.Started.Place), over: run.Settled}
+	s := subject{approval: c.value, place: askPlace(a, run.Started.Place), over: run.Settled, session: run.Session, run: run.ID}
+	s.call = callOf(run, a)
 	for _, at := range a.Shown {
 		if at.Surface == surface {
 			s.stands = append(s.stands, at.TS)
@@ -170,6 +182,21 @@ func (u *UI) subject(ctx context.Context, c *click) (subject, bool, error) {
 		}
 	}
 	return s, true, nil
+}
+
+// callOf is the id of the call that an ask of a run is about.
+func callOf(run *ledger.Run, a *ledger.Approval) string {
+	for _, c := range run.Calls {
+		if c.Approval == a {
+			return c.ID
+		}
+	}
+	return ""
+}
+
+// aboutSubject makes the log say which ask it is about.
+func (u *UI) aboutSubject(ctx context.Context, s subject) context.Context {
+	return u.about(ctx, "session", s.session, "run", s.run, "call", s.call)
 }
 
 // past reads an ask from the journal, whose run isn't in memory any more (or not yet).
@@ -205,9 +232,10 @@ func (u *UI) decide(ctx context.Context, c *click) {
 	ctx, cancel := context.WithTimeout(ctx, decideLimit)
 	defer cancel()
 	s, ok, err := u.subject(ctx, c)
+	ctx = u.aboutSubject(ctx, s)
 	switch {
 	case err != nil:
-		u.log.Error("a click could not be looked up", "error", err)
+		u.logger(ctx).Error("a click could not be looked up", "error", err)
 		u.refuse(ctx, c, failedClick)
 		return
 	case !ok:
@@ -221,36 +249,39 @@ func (u *UI) decide(ctx context.Context, c *click) {
 		u.outbox.adopt(c.value, c.channel, c.ts)
 		err = u.outbox.shown(ctx, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
 	}
+	var out approvals.Outcome
 	if err == nil {
-		err = u.resolve(ctx, c)
+		out, err = u.resolve(ctx, c)
 	}
 	c.receipt.ack()
-	u.decided(ctx, c, s, err)
+	u.decided(ctx, c, s, out, err)
 }
 
-func (u *UI) resolve(ctx context.Context, c *click) error {
+func (u *UI) resolve(ctx context.Context, c *click) (approvals.Outcome, error) {
 	d := approvals.Decision{Type: ledger.Denied, By: c.by}
 	if c.action == actionApprove {
 		d.Type = ledger.Approved
 	}
-	_, err := u.approvals.ResolveByID(ctx, c.value, d)
-	return err
+	return u.approvals.ResolveByID(ctx, c.value, d)
 }
 
 // decided tells the person what came of it, where the card alone doesn't.
-func (u *UI) decided(ctx context.Context, c *click, s subject, err error) {
+func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Outcome, err error) {
 	c.channel, c.thread = s.place.Channel, s.place.Thread // of a modal: where it was opened from
 	switch {
+	case err == nil && c.modal():
+		u.closeModalWith(ctx, c, richText(paragraph(u.renderer.decision(out).elements...)))
+		return
 	case err == nil:
-		if c.modal() {
-			u.closeModal(ctx, c, "Recorded. The card shows how it goes on.")
+		if out.Repeated && out.Resolution == nil {
+			u.tell(ctx, c.place(), c.by.ID, repeatedVote(out))
 		}
 		return
 	case errors.Is(err, ledger.ErrNotRecorded):
 		u.tell(ctx, c.place(), c.by.ID, notRecordedClick)
 		return
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		u.log.Error("a decision was not recorded in time", "approval", c.value, "error", err)
+		u.logger(ctx).Error("a decision was not recorded in time", "error", err)
 		u.tell(context.WithoutCancel(ctx), c.place(), c.by.ID, failedClick)
 		return
 	}
@@ -273,7 +304,7 @@ func (u *UI) refuse(ctx context.Context, c *click, sentence string) {
 // misfit refuses a click whose value doesn't belong to its message. A second card of the same ask, left behind by a
 // post whose answer was lost, ends there.
 func (u *UI) misfit(ctx context.Context, c *click, s subject) {
-	u.log.Warn("a click that doesn't fit its message", "user", c.by.ID, "channel", c.channel, "ts", c.ts, "approval", c.value)
+	u.logger(ctx).Warn("a click that doesn't fit its message")
 	if !c.modal() && s.fits(c) {
 		u.refuse(ctx, c, doubleCard)
 		u.outbox.override(ctx, c.channel, c.ts, u.renderer.foreign(doubleCard))
@@ -287,7 +318,7 @@ func (u *UI) misfit(ctx context.Context, c *click, s subject) {
 func (u *UI) disown(ctx context.Context, c *click, why string) {
 	forged := c.value == "" || c.action != actionStop && !strings.HasPrefix(c.block, c.value)
 	if c.modal() || !c.byUs || forged || u.outbox.knows(c.channel, c.ts) {
-		u.log.Warn("a click about something unknown", "user", c.by.ID, "channel", c.channel, "ts", c.ts, "value", c.value)
+		u.logger(ctx).Warn("a click about something unknown")
 		u.refuse(ctx, c, misfitClick)
 		return
 	}
@@ -308,35 +339,44 @@ func (u *UI) restate(ctx context.Context, c *click) {
 	}
 }
 
-// closeModal replaces what a modal shows by one sentence.
+// closeModal replaces what a modal shows by one sentence of ours, in mrkdwn.
 func (u *UI) closeModal(ctx context.Context, c *click, sentence string) {
-	view := sentenceModal(sentence)
+	u.closeModalWith(ctx, c, sentenceBlock(sentence))
+}
+
+func (u *UI) closeModalWith(ctx context.Context, c *click, block slack.Block) {
+	view := lastModal(block)
 	if _, err := u.client.api.UpdateViewContext(ctx, view, "", "", c.view); err != nil {
-		u.log.Warn("a modal could not be updated", "error", err)
+		u.logger(ctx).Warn("a modal could not be updated", "error", err)
 	}
 }
 
-func sentenceModal(sentence string) slack.ModalViewRequest {
+// lastModal is a modal in which there is nothing left to do.
+func lastModal(block slack.Block) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
-		Type:  slack.VTModal,
-		Title: slack.NewTextBlockObject(slack.PlainTextType, "Approval", false, false),
-		Close: slack.NewTextBlockObject(slack.PlainTextType, "Close", false, false),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewSectionBlock(
-			&slack.TextBlockObject{Type: slack.MarkdownType, Text: sentence, Verbatim: true}, nil, nil)}},
+		Type:   slack.VTModal,
+		Title:  slack.NewTextBlockObject(slack.PlainTextType, "Approval", false, false),
+		Close:  slack.NewTextBlockObject(slack.PlainTextType, "Close", false, false),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
 	}
+}
+
+func sentenceBlock(sentence string) slack.Block {
+	return slack.NewSectionBlock(&slack.TextBlockObject{Type: slack.MarkdownType, Text: sentence, Verbatim: true}, nil, nil)
 }
 
 // stop is a click on Stop, on a run's progress.
 func (u *UI) stop(ctx context.Context, c *click) {
 	ctx, cancel := context.WithTimeout(ctx, decideLimit)
 	defer cancel()
-	place, fits, known := u.outbox.stoppable(c.value, c.channel, c.ts)
+	session, place, fits, known := u.outbox.stoppable(c.value, c.channel, c.ts)
+	ctx = u.about(ctx, "session", session)
 	if !known {
 		u.stopPast(ctx, c)
 		return
 	}
 	if c.modal() || !fits || !c.byUs || c.channel != place.Channel || c.thread != "" && c.thread != place.Thread {
-		u.log.Warn("a stop that doesn't fit its message", "user", c.by.ID, "channel", c.channel, "ts", c.ts)
+		u.logger(ctx).Warn("a stop that doesn't fit its message")
 		u.refuse(ctx, c, misfitClick)
 		return
 	}
@@ -360,7 +400,7 @@ func (u *UI) stopPast(ctx context.Context, c *click) {
 	case !ok || run.Started == nil:
 		u.disown(ctx, c, unknownRun)
 	default:
-		u.refuse(ctx, c, endedRun)
+		u.refuse(u.about(ctx, "session", run.Session), c, endedRun)
 	}
 }
 
@@ -369,6 +409,7 @@ func (u *UI) stopPast(ctx context.Context, c *click) {
 func (u *UI) review(ctx context.Context, c *click) {
 	c.receipt.ack() // nothing is decided; the modal is the answer
 	s, ok, err := u.subject(ctx, c)
+	ctx = u.aboutSubject(ctx, s)
 	if err != nil || !ok {
 		u.disown(ctx, c, unknownCard)
 		return
@@ -386,7 +427,7 @@ func (u *UI) review(ctx context.Context, c *click) {
 	defer cancel()
 	opened, err := u.client.api.OpenViewContext(opening, c.trigger, view)
 	if err != nil {
-		u.log.Warn("a modal could not be opened", "error", err)
+		u.logger(ctx).Warn("a modal could not be opened", "error", err)
 		u.refuse(ctx, c, "The request could not be opened in time. Please click Review again.")
 		return
 	}
@@ -406,10 +447,10 @@ func (u *UI) link(ctx context.Context, c *click, s subject, view string, file *r
 	if err == nil {
 		return
 	}
-	u.log.Error("a request's full text could not be shown", "approval", c.value, "error", err)
+	u.logger(ctx).Error("a request's full text could not be shown", "error", err)
 	sentence := fmt.Sprintf("The request is too long for this window and the file with its full text could not be sent (%s). "+
 		"Without it there is nothing to approve here; you can still deny.", orNoAnswer(errorCode(err)))
-	_, _ = u.client.api.UpdateViewContext(ctx, sentenceModal(sentence), "", "", view)
+	_, _ = u.client.api.UpdateViewContext(ctx, lastModal(sentenceBlock(sentence)), "", "", view)
 }
 
 func orNoAnswer(code string) string {

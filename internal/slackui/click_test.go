@@ -330,3 +330,25 @@ func TestADecisionOverHTTPEndsTheCard(t *testing.T) {
 		w.isOver(w.cards(root)[0])
 	})
 }
+
+// Who approves twice while a second person is needed is told so, and counts once.
+func TestApprovingTwice(t *testing.T) {
+	inWorld(t, func(w *world) {
+		root := w.say("alice", "@bot `ls`")
+		card := w.card(root, 0)
+		w.click("bob", card, actionApprove)
+		if n := len(w.whispers("bob")); n != 0 {
+			t.Errorf("%d private sentences for a first vote", n)
+		}
+		w.click("bob", card, actionApprove)
+		w.whispered("bob", "You have approved this already; 1 more is needed.")
+		if len(w.resolutions()) != 0 {
+			t.Fatal("one person was two")
+		}
+		w.click("carol", card, actionApprove)
+		w.settled()
+		if len(w.agent.ran()) != 1 {
+			t.Error("not started")
+		}
+	}, func(w *world) { w.settings.Quorum = 2 })
+}

@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,7 @@ type ClientConfig struct {
 	HTTPClient *http.Client      // nil: the default one
 	Dialer     *websocket.Dialer // nil: the default one
 	Logger     *slog.Logger      // nil: silent
+	Observer   Observer          // nil: nobody counts
 }
 
 // A Client is one installation of the app in one workspace. It says who we are there and carries all calls.
@@ -53,17 +55,19 @@ type Client struct {
 	AppID    string   // A…
 	Scopes   []string // what the bot token may do, as Slack lists it; nil where Slack didn't say
 
+	base      string                 // of the Web API, with a slash at the end
 	helloApp  atomic.Pointer[string] // the app that the socket is of; AppID may be unknown until then
 	api       *slack.Client
 	gate      *gate
 	dialer    *websocket.Dialer
 	directory *directory
 	log       *slog.Logger
+	observer  Observer
 }
 
-// A TokenError says that Slack doesn't take a token, and what to do about it.
+// A TokenError says that Slack doesn't take a token, or that there is no Slack at the address, and what to do about it.
 type TokenError struct {
-	Setting string // SLACK_BOT_TOKEN or SLACK_APP_TOKEN
+	Setting string // SLACK_BOT_TOKEN, SLACK_APP_TOKEN or SLACK_API_URL
 	Code    string // Slack's; empty where we saw it ourselves
 	Advice  string
 }
@@ -89,7 +93,10 @@ func Connect(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{gate: newGate(), dialer: cfg.Dialer, log: cfg.Logger}
+	c := &Client{base: base, gate: newGate(), dialer: cfg.Dialer, log: cfg.Logger, observer: cfg.Observer}
+	if c.observer == nil {
+		c.observer = nobody{}
+	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -99,7 +106,7 @@ func Connect(ctx context.Context, cfg ClientConfig) (*Client, error) {
 		}
 	}
 	c.api = slack.New(cfg.BotToken, slack.OptionAppLevelToken(cfg.AppToken), slack.OptionAPIURL(base),
-		slack.OptionHTTPClient(newCaller(cfg.HTTPClient, c.gate)))
+		slack.OptionHTTPClient(newCaller(cfg.HTTPClient, base, c.gate, c.observer)))
 	c.directory = newDirectory(c)
 	if err := c.identify(ctx); err != nil {
 		return nil, err
@@ -130,6 +137,9 @@ func (c *Client) CheckAppToken(ctx context.Context) error {
 // identify fills in who we are.
 func (c *Client) identify(ctx context.Context) error {
 	who, err := c.api.AuthTestContext(ctx)
+	if wrong := wrongURL(c.base, err); wrong != nil {
+		return wrong
+	}
 	if err != nil {
 		return botRefusal(err)
 	}
@@ -189,6 +199,31 @@ func apiURL(s string) (string, error) {
 	return strings.TrimSuffix(s, "/") + "/", nil
 }
 
+// wrongURL recognises an answer that no Web API gives: the address is one of something else, or lacks its path.
+func wrongURL(base string, err error) error {
+	how := ""
+	var syntax *json.SyntaxError
+	if e, ok := errors.AsType[slack.StatusCodeError](err); ok && e.Code < http.StatusInternalServerError && e.Code != http.StatusTooManyRequests {
+		how = fmt.Sprintf("it answers HTTP %d", e.Code)
+	} else if errors.As(err, &syntax) {
+		how = "it doesn't answer JSON"
+	}
+	if how == "" {
+		return nil
+	}
+	return &TokenError{Setting: "SLACK_API_URL", Advice: fmt.Sprintf("(%s) is not the address of a Web API: %s to auth.test. "+
+		"Slack's is %s, a local Slack's is printed as \"api url\" and ends in /api/.", redactedURL(base), how, defaultAPIURL)}
+}
+
+// redactedURL is a URL without a password that may be in it.
+func redactedURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "?"
+	}
+	return u.Redacted()
+}
+
 // botRefusal turns the error of a call with the bot token into a sentence that says what to do.
 func botRefusal(err error) error {
 	code := errorCode(err)
@@ -245,11 +280,13 @@ func errorCode(err error) string {
 
 // A caller carries the calls of the Web API.
 type caller struct {
-	next *http.Client
-	gate *gate
+	next     *http.Client
+	base     string // of the Web API; what isn't below it is a file on its way
+	gate     *gate
+	observer Observer
 }
 
-func newCaller(next *http.Client, g *gate) *caller {
+func newCaller(next *http.Client, base string, g *gate, o Observer) *caller {
 	c := http.Client{}
 	if next != nil {
 		c = *next
@@ -257,7 +294,7 @@ func newCaller(next *http.Client, g *gate) *caller {
 	if c.Timeout == 0 {
 		c.Timeout = callLimit
 	}
-	return &caller{next: &c, gate: g}
+	return &caller{next: &c, base: base, gate: g, observer: o}
 }
 
 // openMethod is the call that every new socket begins with.
@@ -271,7 +308,10 @@ func (c *caller) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	began := time.Now()
 	resp, err := c.next.Do(r)
+	result := outcome(r.Context(), resp, err)
+	c.observer.Called(c.method(r.URL), result, time.Since(began))
 	if err != nil {
 		return nil, err
 	}

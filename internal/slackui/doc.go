@@ -10,7 +10,8 @@
 // whichever is first. Nothing that an envelope says about an ask is believed but the approvalId in the button: team, app,
 // channel, thread, author, block and message must fit what the journal says of it (click.go).
 //
-// Connections that Slack ends soon after they open wait longer and longer (gate.go).
+// Connections that Slack ends soon after they open wait longer and longer (gate.go); an outage, in which none can be opened,
+// is told apart from that, so that readiness says what is wrong and is green soon after.
 //
 // # Out
 //

@@ -28,6 +28,8 @@ type story struct {
 	run ledger.Run
 	seq int64
 	now time.Time
+
+	events []ledger.Event
 }
 
 func newStory() *story {
@@ -39,7 +41,9 @@ func newStory() *story {
 func (s *story) add(call string, by ledger.Actor, b ledger.Body) *story {
 	s.seq++
 	s.now = s.now.Add(time.Second)
-	s.run.Apply(ledger.Event{Seq: s.seq, Time: s.now, Session: "slack/T0TEAM/C0GENERAL/1.1", Run: "run-1", Call: call, Actor: by, Body: b})
+	e := ledger.Event{Seq: s.seq, Time: s.now, Session: "slack/T0TEAM/C0GENERAL/1.1", Run: "run-1", Call: call, Actor: by, Body: b}
+	s.run.Apply(e)
+	s.events = append(s.events, e)
 	return s
 }
 
@@ -131,7 +135,7 @@ func shell(command string) func(*ledger.ApprovalRequested) {
 			}
 		}
 		r.Preview = ledger.Preview{Summary: "Run " + command, Target: word, Kind: "command", Body: command,
-			Notes: []string{"This command is not confined: it can read and change whatever approvalbot's own user can."}}
+			Notes: []string{"Not confined: it can do whatever approvalbot's own user can."}}
 	}
 }
 

@@ -8,23 +8,33 @@ import (
 )
 
 const (
-	// A connection that lives this long was a sound one, and what follows it is opened at once.
-	soundAfter = time.Minute
+	// A connection that lives this long after its hello was a sound one, and what follows it is opened at once.
+	soundAfter = 5 * time.Second
 
 	firstPause   = 2 * time.Second
 	longestPause = time.Minute
+
+	// outagePause is what lies between attempts while Slack can't be reached: long enough not to be a burden, short
+	// enough that nobody waits for long once it can.
+	outagePause = 5 * time.Second
 )
 
-// A gate stands before every opening of a connection. slack-go alone opens the next one at once whenever one ends, over
-// a thousand times a second if Slack keeps turning it away; the gate lets the first reconnect pass and makes each
-// further one within a minute wait twice as long.
+// A gate stands before every opening of a connection. There are two kinds of trouble, and they are told apart:
+//
+//   - Connections end soon after they were opened: somebody turns us away. slack-go alone opens the next one at once, over
+//     a thousand times a second; the gate lets the first reconnect pass and makes each further one wait twice as long.
+//   - A connection can't be opened at all: an outage. slack-go waits longer and longer, up to five minutes, by which time
+//     Slack may long be back; the socket makes it begin anew, and the gate keeps the attempts apart.
 type gate struct {
 	jitter func() float64 // 0 to 1
 
-	mu     sync.Mutex
-	opened time.Time // when the last one was let through
-	early  int       // connections in a row that didn't live long
-	off    bool      // Slack said that Socket Mode is switched off
+	mu      sync.Mutex
+	opened  time.Time // when the last one was let through
+	greeted time.Time // when Slack said hello on it; zero: it hasn't
+	refused bool      // it could not be opened
+	outage  bool      // so often that slack-go was made to begin anew, with its shortest pauses; until the next hello
+	early   int       // connections in a row that were opened and didn't live long
+	off     bool      // Slack said that Socket Mode is switched off
 }
 
 func newGate() *gate { return &gate{jitter: rand.Float64} }
@@ -42,28 +52,60 @@ func (g *gate) wait(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.opened = time.Now()
+	g.opened, g.refused = time.Now(), false
 	return nil
 }
 
-// pause counts one more opening and says how long it has to wait.
+// pause judges the opening before this one, and says how long this one has to wait.
 func (g *gate) pause(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.opened.IsZero() || now.Sub(g.opened) >= soundAfter {
+	var d time.Duration
+	switch {
+	case g.opened.IsZero():
+	case g.refused && !g.outage: // slack-go has waited by itself
+	case g.refused:
+		d = outagePause
+	case g.sound(now):
 		g.early, g.off = 0, false
-		return 0
+	default:
+		g.early++
+		d = g.backoff()
 	}
-	g.early++
-	d := longestPause
+	g.greeted = time.Time{} // by one that has ended
+	return d + time.Duration(g.jitter()*float64(d)/4)
+}
+
+// backoff is how long it takes until a connection is opened after so many that ended early.
+func (g *gate) backoff() time.Duration {
 	switch n := g.early - 2; {
 	case g.off:
+		return longestPause
 	case n < 0:
 		return 0 // Slack refreshes connections now and then; a click may be on its way
 	case n < 5:
-		d = firstPause << n
+		return firstPause << n
 	}
-	return d + time.Duration(g.jitter()*float64(d)/4)
+	return longestPause
+}
+
+// sound tells whether the connection has lived long enough. The caller has the lock.
+func (g *gate) sound(now time.Time) bool {
+	return !g.greeted.IsZero() && now.Sub(g.greeted) >= soundAfter
+}
+
+// hello notes that the connection stands.
+func (g *gate) hello() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.greeted, g.outage = time.Now(), false
+}
+
+// unopened notes that a connection could not be opened, and whether slack-go is made to begin anew.
+func (g *gate) unopened(anew bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused, g.outage = true, g.outage || anew
 }
 
 // switchedOff notes that reconnecting is pointless until a person changes the app's settings.
@@ -77,7 +119,7 @@ func (g *gate) switchedOff() {
 func (g *gate) failing() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if time.Since(g.opened) >= soundAfter {
+	if g.sound(time.Now()) {
 		return 0
 	}
 	return g.early

@@ -61,16 +61,18 @@ func (u *UI) event(ctx context.Context, d eventDelivery) {
 		d.receipt.ack()
 		return
 	}
-	if !u.lanes.do(ctx, "session/"+n.session(u.client.Team), func(ctx context.Context) { u.receive(ctx, n) }) {
+	session := n.session(u.client.Team)
+	ids := []string{"session", session, "user", n.user, "channel", n.channel, "ts", n.ts}
+	if !u.lanes.do(ctx, "session/"+session, func(ctx context.Context) { u.receive(u.about(ctx, ids...), n) }) {
 		// Not acknowledged: Slack delivers it again, when there may be room.
-		u.log.Warn("too much at once: a message has to come again", "channel", n.channel, "ts", n.ts)
+		u.logger(u.about(ctx, ids...)).Warn("too much at once: a message has to come again")
 	}
 }
 
 // remark reads an event as a message of a person; false if it isn't one, or not one for us.
 func (u *UI) remark(d eventDelivery) (remark, bool) {
 	if app := u.client.appID(); d.event.APIAppID != app || app == "" {
-		u.log.Warn("an event for another app", "app", d.event.APIAppID)
+		u.log.Warn("an event for another app", "app", abridge(d.event.APIAppID))
 		return remark{}, false
 	}
 	n := remark{team: d.event.TeamID, attempt: d.attempt, receipt: d.receipt}
@@ -140,7 +142,7 @@ func (u *UI) receive(ctx context.Context, n remark) {
 	if !n.direct && !n.mentionsBot {
 		ours, err := u.threads.ours(ctx, u.journal, session)
 		if err != nil {
-			u.log.Error("a message could not be looked at; it has to come again", "error", err)
+			u.logger(ctx).Error("a message could not be looked at; it has to come again", "error", err)
 			return
 		}
 		if !ours {
@@ -170,7 +172,7 @@ func (u *UI) received(ctx context.Context, n remark, m *ledger.MessageReceived, 
 	}
 	if err != nil {
 		// Not acknowledged: Slack delivers it again, and then it may be recorded.
-		u.log.Error("a message could not be recorded", "channel", n.channel, "ts", n.ts, "error", err)
+		u.logger(ctx).Error("a message could not be recorded", "error", err)
 		if n.attempt == 0 && m.Disposition != ledger.Context {
 			u.tell(ctx, place, n.user, notRecordedMessage)
 		}
@@ -221,7 +223,7 @@ func (u *UI) mayStart(ctx context.Context, n remark) string {
 	if r, ok := errors.AsType[*approvals.RefusedError](err); ok && r.Reason != "" {
 		return r.Reason
 	}
-	u.log.Warn("it is not known whether somebody may start a run", "user", n.user, "error", err)
+	u.logger(ctx).Warn("it is not known whether somebody may start a run", "error", err)
 	return "I can't find out whether you may start runs, so I don't. Please try again in a moment."
 }
 

@@ -71,20 +71,35 @@ func TestABucketsReserve(t *testing.T) {
 }
 
 func TestTheGate(t *testing.T) {
-	g := &gate{jitter: func() float64 { return 0 }}
 	now := time.Unix(1000, 0)
+	opened := func(g *gate, now time.Time) { g.opened, g.refused = now, false }
+	g := &gate{jitter: func() float64 { return 0 }}
 	var got []time.Duration
 	for range 9 {
 		d := g.pause(now)
 		got = append(got, d/time.Second)
 		now = now.Add(d)
-		g.opened = now
+		opened(g, now)
 	}
 	if diff := cmp.Diff([]time.Duration{0, 0, 2, 4, 8, 16, 32, 60, 60}, got); diff != "" {
 		t.Errorf("pauses in seconds (-want +got):\n%s", diff)
 	}
-	if d := g.pause(now.Add(soundAfter)); d != 0 {
-		t.Errorf("%s after a sound connection", d)
+	// What couldn't be opened is no connection that ended early.
+	g.unopened(false)
+	if d := g.pause(now); d != 0 {
+		t.Errorf("%s on top of slack-go's own pause", d)
+	}
+	for i := range 20 {
+		opened(g, now)
+		g.unopened(i == 0)
+		if d := g.pause(now); d != outagePause {
+			t.Errorf("%s between attempts during an outage, want %s", d, outagePause)
+		}
+	}
+	g.greeted = now
+	g.refused = false
+	if d := g.pause(now.Add(soundAfter)); d != 0 || g.early != 0 {
+		t.Errorf("%s after a sound connection, %d early ones remembered", d, g.early)
 	}
 }
 

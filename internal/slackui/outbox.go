@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -78,6 +79,17 @@ func (o *outbox) poke() {
 	case o.wake <- struct{}{}:
 	default:
 	}
+}
+
+// backlog counts what has to be sent, recorded or settled, by kind.
+func (o *outbox) backlog() map[string]int {
+	n := map[string]int{kindCard: 0, kindProgress: 0, kindAnswer: 0}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for t := range o.book.dirty {
+		n[t.Kind]++
+	}
+	return n
 }
 
 // run sends until ctx ends, and waits for the calls that are under way then. The calls end with ctx, too.
@@ -427,8 +439,8 @@ func (o *outbox) setback(t *thing, a answer, now time.Time) {
 		o.err = botRefusal(a.err)
 	}
 	t.notBefore = now.Add(wait)
-	o.log.Warn("Slack did not take a message", "kind", t.Kind, "id", t.ID, "verdict", a.verdict, "code", a.code,
-		"tries", t.tries, "error", a.err)
+	o.logOf(t).Warn("Slack did not take a message", "verdict", a.verdict, "code", a.code, "tries", t.tries,
+		"error", a.err)
 }
 
 // unshowable tells the registry that an ask can't be put to anybody here, so that nobody waits for an answer.
@@ -466,7 +478,7 @@ func (o *outbox) record(ctx context.Context, t *thing, until time.Time) {
 	if err != nil {
 		t.tries++
 		t.notBefore = time.Now().Add(retryAfter(t.tries))
-		o.log.Error("a message in Slack could not be recorded", "kind", t.Kind, "id", t.ID, "error", err)
+		o.logOf(t).Error("a message in Slack could not be recorded", "error", err)
 		return
 	}
 	t.recorded, t.tries = true, 0
@@ -482,11 +494,16 @@ func (o *outbox) shown(ctx context.Context, id string, s approvals.Showing) erro
 	return err
 }
 
+// session is the conversation that a thing belongs to. A message that waits for its turn has one, too.
 func (o *outbox) session(t *thing) string {
 	if run := o.book.runs[t.run]; run != nil {
 		return run.Session
 	}
-	return ""
+	message, err := strconv.ParseInt(t.ID, 10, 64)
+	if t.Kind != kindProgress || err != nil {
+		return ""
+	}
+	return o.book.mail[message].Session
 }
 
 // settle writes into the journal which of a run's things will not change any more; with the last of them, that nothing
@@ -505,7 +522,10 @@ func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
 			batch = append(batch, other)
 			events = append(events, ledger.Event{
 				Session: o.session(t), Run: t.run, Call: other.call, Actor: ledger.System,
-				Body: &ledger.MessageSettled{Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone},
+				Body: &ledger.MessageSettled{
+					Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone,
+					Renderer: o.book.renderer(other),
+				},
 			})
 		default:
 			open++
@@ -541,7 +561,7 @@ func (o *outbox) recordSettled(ctx context.Context, t *thing, batch []*thing, ev
 		other.notBefore = time.Now().Add(retryAfter(other.tries))
 	}
 	if err != nil {
-		o.log.Error("settled messages could not be recorded", "run", t.run, "error", err)
+		o.logOf(t).Error("settled messages could not be recorded", "error", err)
 	}
 }
 
@@ -571,7 +591,7 @@ func (o *outbox) search(ctx context.Context, t *thing) {
 	case a.verdict == refused:
 		// It can't be looked for, ever. Then a second message is better than none: both carry the same approvalId, and
 		// it is decided once.
-		o.log.Error("messages can't be looked for", "code", a.code, "channel", t.place.Channel)
+		o.logOf(t).Error("messages can't be looked for", "code", a.code, "channel", t.place.Channel)
 		t.looks = 0
 	case a.verdict == limited:
 		o.finds.stop(now, o.retry(t, a, now))
@@ -602,7 +622,9 @@ func (o *outbox) lookUp(ctx context.Context, t *thing) (string, error) {
 		}
 		cursor = next
 	}
-	o.log.Warn("a message was not found among the first of its thread", "messages", findPage*findPages, "kind", t.Kind, "id", t.ID)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.logOf(t).Warn("a message was not found among the first of its thread", "messages", findPage*findPages)
 	return "", nil
 }
 

@@ -46,6 +46,9 @@ func inlineOf(b *slack.RichTextBlock) []element {
 	var inline []element
 	for _, e := range b.Elements {
 		if s, ok := e.(*slack.RichTextSection); ok {
+			if len(inline) > 0 {
+				inline = append(inline, text(" · "))
+			}
 			inline = append(inline, s.Elements...)
 		}
 	}

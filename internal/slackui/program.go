@@ -18,14 +18,6 @@ func programOf(run *ledger.Run) string {
 	return run.Started.Program
 }
 
-// promise stands before what people are asked about. Of our own tools we know that they do exactly that.
-func promise(run *ledger.Run) string {
-	if programOf(run) != "" {
-		return ". This is exactly what it is asked for:"
-	}
-	return ". This is exactly what will be done:"
-}
-
 // performer says, to those who decide, that it isn't us who will act.
 func (v *renderer) performer(run *ledger.Run) []slack.RichTextElement {
 	program := programOf(run)

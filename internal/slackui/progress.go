@@ -2,8 +2,11 @@ package slackui
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -19,6 +22,7 @@ const (
 	maxTaskTitle    = 150
 	maxTaskDetails  = 160
 	maxTaskOutcome  = 200
+	maxTaskSaid     = 200 // longer words of the agent aren't progress
 	maxProgressText = 160
 )
 
@@ -56,29 +60,65 @@ func (v *renderer) about(msg ledger.Event) string {
 
 // progressTitle is where the run stands, in a few words of ours.
 func (v *renderer) progressTitle(run *ledger.Run) string {
-	elapsed := took(run.EndedAt.Sub(run.StartedAt))
 	switch run.Status() {
 	case ledger.RunSucceeded:
-		return "Worked for " + elapsed
+		return "Done in " + spent(took, run)
 	case ledger.RunFailed:
-		return "Failed after " + elapsed
+		return "Failed " + spent(afterwards, run)
 	case ledger.RunCancelled:
-		return "Stopped after " + elapsed
+		return "Stopped " + spent(afterwards, run)
 	}
 	if run.Stop != nil {
 		return "Stopping"
 	}
-	if n := openAsks(run); n > 0 {
+	if n := missing(run); n > 0 {
 		return "Waiting for " + count(n, "approval", "approvals")
 	}
 	return "Working"
 }
 
-func openAsks(run *ledger.Run) int {
+// spent is how long a run that is over took, people's time told apart from its own.
+func spent(say func(time.Duration) string, run *ledger.Run) string {
+	waited := waiting(run)
+	s := say(run.EndedAt.Sub(run.StartedAt) - waited)
+	if waited >= time.Second {
+		s += ", waited " + took(waited.Round(time.Second)) + " for people"
+	}
+	return s
+}
+
+// waiting is for how long at least one ask of a run that is over was open.
+func waiting(run *ledger.Run) time.Duration {
+	var asks []*ledger.Approval
+	for _, c := range run.Calls {
+		if c.Approval != nil {
+			asks = append(asks, c.Approval)
+		}
+	}
+	slices.SortFunc(asks, func(a, b *ledger.Approval) int { return a.At.Compare(b.At) })
+	var sum time.Duration
+	covered := run.StartedAt
+	for _, a := range asks {
+		from, to := a.At, a.ResolvedAt
+		if a.Open() || to.After(run.EndedAt) {
+			to = run.EndedAt
+		}
+		if from.Before(covered) {
+			from = covered
+		}
+		if to.After(from) {
+			sum, covered = sum+to.Sub(from), to
+		}
+	}
+	return sum
+}
+
+// missing is how many approvals the run still waits for.
+func missing(run *ledger.Run) int {
 	n := 0
 	for _, c := range run.Calls {
 		if c.Approval.Open() {
-			n++
+			n += max(1, c.Approval.Quorum-len(approversOf(c.Approval)))
 		}
 	}
 	return n
@@ -93,9 +133,14 @@ func (v *renderer) progressBlocks(run *ledger.Run, title string, most int) []sla
 		calls = calls[len(earlier):]
 		tasks = append(tasks, slack.NewTaskCardBlock("earlier", summarize(earlier)).WithStatus(slack.TaskCardStatusComplete))
 	}
+	round := 0
 	for i, c := range calls {
 		id := fmt.Sprintf("call-%d", len(run.Calls)-len(calls)+i+1)
-		tasks = append(tasks, v.task(id, c))
+		said := ""
+		if c.Round != round { // the agent's words go with the first call of their round
+			round, said = c.Round, roundText(run, c.Round)
+		}
+		tasks = append(tasks, v.task(id, c, said))
 	}
 	var blocks []slack.Block
 	if len(tasks) > 0 {
@@ -132,11 +177,18 @@ func byPeople(a ledger.Actor) bool { return a.Kind == ledger.ActorUser || a.Kind
 
 // task is one call. What Slack does with a title isn't documented, so only the
 // tool's name goes there; what others wrote stands in rich text below it.
-func (v *renderer) task(id string, c *ledger.Call) *slack.TaskCardBlock {
+func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardBlock {
 	words, status := callState(c)
 	t := slack.NewTaskCardBlock(id, v.label(c.Name, maxTaskTitle-len(words)-2)+": "+words).WithStatus(status)
+	var details []slack.RichTextElement
 	if what := v.what(c); what != "" {
-		t.WithDetails(richText(paragraph(text(what))))
+		details = append(details, paragraph(text(what)))
+	}
+	if said := strings.TrimSpace(v.clean(said)); said != "" && utf8.RuneCountInString(said) <= maxTaskSaid {
+		details = append(details, paragraph(text("The agent: “"+v.line(said, 2*maxTaskSaid)+"”")))
+	}
+	if len(details) > 0 {
+		t.WithDetails(richText(details...))
 	}
 	if p := v.aftermath(c); p != nil {
 		t.WithOutput(richText(paragraph(p.elements...)))
@@ -144,39 +196,57 @@ func (v *renderer) task(id string, c *ledger.Call) *slack.TaskCardBlock {
 	return t
 }
 
-// what is the call's target: the tool's own words for it, or the arguments.
+// what is the call's target: the tool's own words for it. The arguments have to do
+// where there are none and nothing else says what became of it.
 func (v *renderer) what(c *ledger.Call) string {
-	if c.Approval != nil && strings.TrimSpace(c.Approval.Preview.Summary) != "" {
-		return v.line(c.Approval.Preview.Summary, maxTaskDetails)
+	for _, summary := range []string{summaryOf(c.Approval), decided(c.Decision)} {
+		if strings.TrimSpace(summary) != "" {
+			return v.line(summary, maxTaskDetails)
+		}
 	}
-	if args := strings.TrimSpace(c.Arguments); args != "" && args != "{}" {
+	ended := c.Finished != nil && c.Finished.Reason == ""
+	if args := strings.TrimSpace(c.Arguments); ended && args != "" && args != "{}" {
 		return v.line(args, maxTaskDetails)
 	}
 	return ""
 }
 
-// aftermath says why a call was not performed or failed; nil where there is
-// nothing to say.
+func summaryOf(a *ledger.Approval) string {
+	if a == nil {
+		return ""
+	}
+	return a.Preview.Summary
+}
+
+func decided(d *ledger.PermissionDecided) string {
+	if d == nil {
+		return ""
+	}
+	return d.Summary
+}
+
+// aftermath says why a call was not performed or failed; nil where the title, or
+// the line of who stopped the run, says all.
 func (v *renderer) aftermath(c *ledger.Call) *phrase {
 	f := c.Finished
-	if f == nil || f.State == ledger.OutputAvailable {
+	stopped := f != nil && (f.Code == codeAborted || f.State == ledger.OutputDenied && f.Source == ledger.SourceAbort)
+	if f == nil || f.State == ledger.OutputAvailable || stopped {
 		return nil
 	}
 	p := v.phrase()
 	if a := c.Approval; f.Source == ledger.SourceUser && a != nil && a.Resolved != nil {
-		p.say("Denied by ")
+		p.say("By ")
 		v.people(p, deniersOf(a))
-	} else {
-		p.say("Reason")
+		if words := strings.TrimSpace(a.Resolved.Reason); words != "" {
+			p.say(": ").tell(words, maxTaskOutcome)
+		}
+		return p
 	}
 	reason := strings.TrimSpace(f.Reason)
-	if reason == "" && len(p.elements) == 1 {
+	if reason == "" {
 		return nil
 	}
-	if reason != "" {
-		p.say(": ").tell(reason, maxTaskOutcome)
-	}
-	return p
+	return p.tell(reason, maxTaskOutcome)
 }
 
 // label is the name of something in a field of which Slack doesn't say whether it
@@ -192,20 +262,24 @@ func (v *renderer) label(name string, max int) string {
 	return cutShown(name, max)
 }
 
-// callState is where a call stands, in words, and as the colour that goes with it.
+// callState is where a call stands, in words, and as the mark that goes with it.
+// Slack has four: error is for what went wrong, and a call to which somebody or
+// something said no did not go wrong. It didn't start, which is what pending means.
 func callState(c *ledger.Call) (string, slack.TaskCardStatus) {
 	if f := c.Finished; f != nil {
 		return finishedState(f)
 	}
-	switch {
+	switch a := c.Approval; {
 	case !c.StartedAt.IsZero():
 		return "running", slack.TaskCardStatusInProgress
-	case c.Approval.Open():
+	case a.Open() && a.Quorum > 1:
+		return fmt.Sprintf("waiting for approval, %d of %d given", len(approversOf(a)), a.Quorum), slack.TaskCardStatusPending
+	case a.Open():
 		return "waiting for approval", slack.TaskCardStatusPending
-	case c.Approval != nil && c.Approval.Resolved.Type == ledger.Approved:
+	case a != nil && a.Resolved.Type == ledger.Approved:
 		return "approved", slack.TaskCardStatusInProgress
-	case c.Approval != nil:
-		return "not performed", slack.TaskCardStatusError
+	case a != nil:
+		return "not performed", slack.TaskCardStatusPending
 	}
 	return "called", slack.TaskCardStatusPending
 }
@@ -214,7 +288,7 @@ func finishedState(f *ledger.ToolFinished) (string, slack.TaskCardStatus) {
 	switch endOf(f, endNotPerformed) {
 	case endDone:
 		return "done in " + took(f.Elapsed), slack.TaskCardStatusComplete
-	case endStopped:
+	case endStopped: // it had started: neither done nor not
 		return "stopped, may be partly performed", slack.TaskCardStatusError
 	case endUnknown:
 		return "outcome unknown", slack.TaskCardStatusError
@@ -223,15 +297,15 @@ func finishedState(f *ledger.ToolFinished) (string, slack.TaskCardStatus) {
 	}
 	switch f.Source {
 	case ledger.SourceUser:
-		return "denied", slack.TaskCardStatusError
-	case ledger.SourceTimeout:
-		return "nobody answered, not performed", slack.TaskCardStatusError
+		return "denied", slack.TaskCardStatusPending
+	case ledger.SourceAbort:
+		return "stopped, not performed", slack.TaskCardStatusPending
 	case ledger.SourcePolicy:
-		return "not allowed", slack.TaskCardStatusError
+		return "not allowed", slack.TaskCardStatusPending
 	case ledger.SourceLoopGuard:
-		return "not asked again", slack.TaskCardStatusError
+		return "not asked again", slack.TaskCardStatusPending
 	}
-	return "not performed", slack.TaskCardStatusError
+	return "not performed", slack.TaskCardStatusPending
 }
 
 // summarize counts calls that have no task of their own.

@@ -34,6 +34,11 @@ func (r rendering) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// rendererVersion is the version of everything that decides what a message in its last state says. It is recorded with what
+// Slack confirmed, so that a later version doesn't take the work of this one for tampering. A test notices when it has to
+// be raised.
+const rendererVersion = 1
+
 // metadataType is the event_type of the metadata on every message of ours.
 const metadataType = "approvalbot_message"
 

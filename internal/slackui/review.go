@@ -66,11 +66,7 @@ func (v *renderer) modal(c *ledger.Call, blocks ...slack.Block) slack.ModalViewR
 // reviewBlocks are the modal's content; complete says that all of the request is
 // shown or linked.
 func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body slack.RichTextElement, complete bool) []slack.Block {
-	content := []slack.RichTextElement{
-		paragraph(bold(q.summary)),
-		paragraph(text("This is exactly what the tool "), code(q.tool), text(" will do:")),
-		body,
-	}
+	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(true), body}
 	a := c.Approval
 	content = append(content, v.warnings(q, a, usualRoom, true)...)
 	var buttons []slack.BlockElement
@@ -81,9 +77,8 @@ func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body
 	return []slack.Block{
 		richText(content...),
 		richText(v.circumstances(c, run, usualRoom, true)...),
-		note(expiry(a.Until())),
+		v.smallPrint(expiry(a.Until(), a.Timeout)+" · "+reference(a), a, usualRoom),
 		slack.NewActionBlock(a.Approval+".review", buttons...),
-		note(reference(a)),
 	}
 }
 

@@ -70,7 +70,7 @@ func TestReviewShowsAllOfItAndDecides(t *testing.T) {
 		if r := w.press("bob", v, actionApprove); !r.Acked {
 			t.Error("not acknowledged")
 		}
-		w.modal("bob", "Recorded")
+		w.modal("bob", "You approved this: ")
 		w.eventually("it ran", func() bool { return len(w.agent.ran()) > 0 })
 		if _, burnt := w.resolutions()[other]; burnt || len(w.agent.ran()) != 1 {
 			t.Error("not started")
@@ -91,7 +91,7 @@ func TestAFileShowsWhatNoModalCanHold(t *testing.T) {
 			t.Errorf("%d files", n)
 		}
 		w.press("bob", v, actionDeny)
-		w.modal("bob", "Recorded")
+		w.modal("bob", "It will not be performed.")
 		w.isOverSoon(root)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ const (
 	ackLimit = 10 * time.Second
 	// lostGrace is how long a reconnect may take before readiness turns red.
 	lostGrace = 5 * time.Second
+	// troubleEvery is how often the log repeats that there is no connection.
+	troubleEvery = time.Minute
 	// payloadMost bounds what one envelope may hold: far above what Slack sends.
 	payloadMost = 4 << 20
 )
@@ -44,6 +47,9 @@ type socket struct {
 	live    bool      // a hello has come, and nothing says that the connection is gone
 	lost    time.Time // since when it isn't
 	reason  string    // of the last disconnect frame
+	trouble error     // why a connection could not be opened, since the last hello
+	told    time.Time // when the log was told of that
+	anew    context.CancelCauseFunc
 	seen    map[string]bool
 	refused error // the token error that ended it
 }
@@ -66,7 +72,7 @@ func (s *socket) run(ctx context.Context) error {
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { cancel(socketRefusal(s.sm.RunContext(ctx))) })
+	wg.Go(func() { cancel(socketRefusal(s.connect(ctx))) })
 	wg.Go(func() { s.writeAcks(ctx) })
 	for {
 		select {
@@ -77,6 +83,25 @@ func (s *socket) run(ctx context.Context) error {
 		case <-ctx.Done():
 			s.drop()
 			return s.ending(context.Cause(ctx))
+		}
+	}
+}
+
+// errAnew is why slack-go is made to begin anew.
+var errAnew = errors.New("slack-go would wait too long")
+
+// connect runs slack-go's loop of connections, again and again where it would wait too long for the next.
+func (s *socket) connect(ctx context.Context) error {
+	for {
+		loop, end := context.WithCancelCause(ctx)
+		s.mu.Lock()
+		s.anew = end
+		s.mu.Unlock()
+		err := s.sm.RunContext(loop)
+		again := errors.Is(context.Cause(loop), errAnew)
+		end(nil)
+		if !again {
+			return err
 		}
 	}
 }
@@ -98,9 +123,15 @@ func (s *socket) handle(e socketmode.Event) error {
 	case socketmode.EventTypeHello:
 		s.hello(e.Request)
 	case socketmode.EventTypeConnecting:
-		s.drop()
+		if reason, was := s.drop(); was {
+			s.client.observer.Disconnected(reason)
+		}
 	case socketmode.EventTypeConnectionError:
 		return s.failed(e)
+	case socketmode.EventTypeIncomingError:
+		if f, ok := e.Data.(*slack.IncomingEventError); ok {
+			s.log.Info("the connection to Slack ended", "error", f.ErrorObj)
+		}
 	case socketmode.EventTypeEventsAPI:
 		event, ok := e.Data.(slackevents.EventsAPIEvent)
 		if r := s.receipt(e.Request); ok && r != nil {
@@ -152,12 +183,18 @@ func (s *socket) unknown(e socketmode.Event) {
 
 // hello notes that the connection stands.
 func (s *socket) hello(r *socketmode.Request) {
+	s.client.gate.hello()
 	s.mu.Lock()
-	s.live = true
+	away := time.Since(s.lost).Round(time.Millisecond)
+	again := !s.live && s.greeted()
+	s.live, s.trouble, s.told = true, nil, time.Time{}
 	s.mu.Unlock()
-	select {
-	case <-s.first:
-	default:
+	s.client.observer.Connected()
+	switch {
+	case again:
+		s.log.Info("connected to Slack again", "after", away.String())
+	case !s.greeted():
+		s.log.Info("connected to Slack")
 		close(s.first)
 	}
 	if r == nil {
@@ -178,13 +215,18 @@ func (s *socket) hello(r *socketmode.Request) {
 	}
 }
 
-// drop notes that there is no connection.
-func (s *socket) drop() {
+// drop notes that there is no connection, and tells whether there was one until now and why it ended.
+func (s *socket) drop() (reason string, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live {
-		s.live, s.lost = false, time.Now()
+	if !s.live {
+		return "", false
 	}
+	s.live, s.lost = false, time.Now()
+	if s.reason == "" {
+		return "lost", true
+	}
+	return s.reason, true
 }
 
 // failed looks at a connection that couldn't be opened. slack-go tries for ever, also where only a person can help.
@@ -196,15 +238,48 @@ func (s *socket) failed(e socketmode.Event) error {
 	if t, ok := errors.AsType[*TokenError](socketRefusal(f.ErrorObj)); ok {
 		return t
 	}
-	s.log.Warn("no connection to Slack", "error", f.ErrorObj, "again in", f.Backoff)
+	_, limited := errors.AsType[*slack.RateLimitedError](f.ErrorObj)
+	tooLong := f.Backoff > outagePause && !limited // what Slack asks for is obeyed
+	s.client.gate.unopened(tooLong)
+	pause := f.Backoff
+	if tooLong {
+		pause = outagePause
+	}
+
+	s.mu.Lock()
+	known := s.trouble != nil && s.trouble.Error() == f.ErrorObj.Error() && time.Since(s.told) < troubleEvery
+	s.trouble = f.ErrorObj
+	if !known {
+		s.told = time.Now()
+	}
+	if tooLong && s.anew != nil {
+		s.anew(errAnew)
+	}
+	s.mu.Unlock()
+	if !known {
+		s.log.Warn("no connection to Slack", "error", unreachable(f.ErrorObj), "retry_in", pause.String())
+	}
 	return nil
 }
 
-// ready is nil while events can come in, and else says what is likely wrong.
+// unreachable says why a connection could not be opened.
+func unreachable(err error) error {
+	if code := errorCode(err); code != "" {
+		return fmt.Errorf("Slack refuses the connection: %s", code)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // without the address, which is always the same one
+	}
+	return fmt.Errorf("Slack can't be reached: %w", err)
+}
+
+// ready is nil while events can come in, and else says what is wrong: what Slack said, what the last attempt met with, or
+// what is likely.
 func (s *socket) ready() error {
 	failing := s.client.gate.failing()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	away := !s.live && (!s.greeted() || time.Since(s.lost) > lostGrace)
 	switch {
 	case s.refused != nil:
 		return s.refused
@@ -213,10 +288,12 @@ func (s *socket) ready() error {
 	case s.reason == "too_many_websockets":
 		return errors.New("Slack says too_many_websockets: ten connections of this app are open already, or were not closed " +
 			"properly. Stop other processes that use SLACK_APP_TOKEN, or wait some minutes")
+	case away && s.trouble != nil:
+		return unreachable(s.trouble)
 	case failing >= 3:
 		return fmt.Errorf("connections to Slack end right after they open (%d in a row). Likely another process uses the same "+
 			"SLACK_APP_TOKEN (too_many_websockets), Socket Mode is switched off (link_disabled), or a proxy doesn't pass WebSockets", failing)
-	case !s.live && (!s.greeted() || time.Since(s.lost) > lostGrace):
+	case away:
 		return errors.New("no connection to Slack")
 	}
 	return nil

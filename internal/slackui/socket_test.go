@@ -72,6 +72,66 @@ func TestARefreshBetweenCardAndClick(t *testing.T) {
 	}
 }
 
+// Slack is away for a while, short or long: readiness says what is wrong while it is, and is green soon after.
+func TestAnOutage(t *testing.T) {
+	for _, away := range []time.Duration{8 * time.Second, 2 * time.Minute, time.Hour} {
+		t.Run(away.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.after(20 * time.Second)
+				w.down.Store(true)
+				w.fault(devslack.Fault{Socket: "disconnect", Reason: "abrupt"})
+				w.http.CloseIdleConnections()
+				w.after(away)
+				if err := w.ui.Ready(); err == nil || err.Error() != "Slack can't be reached: dial tcp: connect: connection refused" {
+					t.Errorf("readiness during the outage: %v", err)
+				}
+				w.down.Store(false)
+				w.after(10 * time.Second)
+				if err := w.ui.Ready(); err != nil {
+					t.Errorf("not ready 10 s after the outage: %v", err)
+				}
+				root := w.say("alice", "@bot `ls`")
+				w.click("bob", w.card(root, 0), actionApprove)
+				w.settled()
+			})
+		})
+	}
+}
+
+// Slack is there but refuses: that is said, and not guessed at.
+func TestAnUnwellSlack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.after(20 * time.Second)
+		w.fault(devslack.Fault{Method: openMethod, Times: -1, Status: 503})
+		w.fault(devslack.Fault{Socket: "disconnect"})
+		w.after(30 * time.Second)
+		if err := w.ui.Ready(); err == nil || !strings.Contains(err.Error(), "503") {
+			t.Errorf("readiness: %v", err)
+		}
+		if n := w.calls(openMethod, 503); n < 3 || n > 15 {
+			t.Errorf("%d attempts in 30 s", n)
+		}
+		w.slack.ClearFaults()
+		w.after(10 * time.Second)
+		if err := w.ui.Ready(); err != nil {
+			t.Errorf("not ready again: %v", err)
+		}
+	})
+}
+
+// Connections that were turned away are forgotten as soon as one has lived for some seconds.
+func TestOneSoundConnectionIsEnough(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.fault(devslack.Fault{Socket: "disconnect", Times: 7})
+		w.eventually("a connection that stays", func() bool { return w.client.gate.failing() >= 5 })
+		w.slack.ClearFaults()
+		w.after(longestPause + soundAfter)
+		if err := w.ui.Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+	})
+}
+
 // Slack takes the token back while we run: the process ends with a sentence.
 func TestARefusedTokenEndsIt(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -131,6 +191,8 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 			"something else":   {func(c *ClientConfig) { c.BotToken = "hello" }, "doesn't start with xoxb-"},
 			"an unknown token": {func(c *ClientConfig) { c.BotToken = "xoxb-unknown" }, "install the app in the workspace again"},
 			"no URL":           {func(c *ClientConfig) { c.APIURL = "slack.test" }, "SLACK_API_URL"},
+			"the page's URL":   {func(c *ClientConfig) { c.APIURL = "http://me:secret@slack.test/" }, "SLACK_API_URL (http://me:xxxxx@slack.test/) is not the address of a Web API"},
+			"another path":     {func(c *ClientConfig) { c.APIURL = "http://slack.test/_page" }, "ends in /api/"},
 		} {
 			cfg := good
 			c.change(&cfg)
@@ -146,8 +208,15 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.CheckAppToken(t.Context()); err != nil {
+		if err := errors.Join(c.CheckAppToken(t.Context()), c.CheckScopes()); err != nil {
 			t.Error(err)
+		}
+		w.slack.InstallApp(devslack.App{BotScopes: []string{"users:read", "chat:write"}})
+		if c, err = Connect(t.Context(), good); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CheckScopes(); err == nil || !strings.Contains(err.Error(), "lacks app_mentions:read, ") {
+			t.Errorf("scopes that are missing: %v", err)
 		}
 		got := [...]string{c.Team, c.BotUser, c.BotID, c.AppID}
 		if want := [...]string{w.ws.Team.ID, w.ws.App.BotUserID, w.ws.App.BotID, w.ws.App.ID}; got != want {

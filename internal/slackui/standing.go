@@ -16,11 +16,13 @@ import (
 func (o *outbox) subject(approval, channel, ts string) (subject, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, _ := o.book.card(approval)
+	t, call, run := o.book.card(approval)
 	if t == nil {
 		return subject{}, false
 	}
-	s := subject{approval: approval, place: t.place, until: t.until}
+	s := subject{
+		approval: approval, place: t.place, until: t.until, session: run.Session, run: run.ID, call: call.ID,
+	}
 	if t.stands() {
 		s.stands = append(s.stands, t.ts)
 	}
@@ -56,17 +58,17 @@ func (o *outbox) adopt(approval, channel, ts string) {
 }
 
 // stoppable finds where a run talks, and whether the message that was clicked can be its progress.
-func (o *outbox) stoppable(run, channel, ts string) (place ledger.Place, fits, known bool) {
+func (o *outbox) stoppable(run, channel, ts string) (session string, place ledger.Place, fits, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.book.runs[run]
 	if r == nil {
-		return ledger.Place{}, false, false
+		return "", ledger.Place{}, false, false
 	}
 	t := o.book.things[progressOf(r.Started.Message)]
 	at := o.book.at(channel, ts)
 	fits = t != nil && (at == t || at == nil && !t.stands())
-	return r.Started.Place, fits, true
+	return r.Session, r.Started.Place, fits, true
 }
 
 // review renders the modal of an ask that is in memory.

@@ -86,6 +86,9 @@ func (u *UI) Ready() error { return u.socket.ready() }
 // Connected is closed when Slack has said hello for the first time.
 func (u *UI) Connected() <-chan struct{} { return u.socket.first }
 
+// Backlog counts our messages that don't stand in Slack as they should yet, by kind.
+func (u *UI) Backlog() map[string]int { return u.outbox.backlog() }
+
 // Run is in Slack until ctx ends, and returns nil then, after the last updates have been brought out or the grace is
 // over. Stop whatever runs for people in Slack before: only what is in the journal can be told. If Slack refuses a
 // token, Run ends with a sentence that says what to do.
@@ -146,7 +149,7 @@ func (u *UI) finish(work context.Context) {
 // tell says something to one person, where only they see it.
 func (u *UI) tell(ctx context.Context, place ledger.Place, user, sentence string) {
 	if err := u.mayTell(ctx); err != nil {
-		u.log.Warn("a private sentence was not sent", "user", user, "error", err)
+		u.logger(ctx).Warn("a private sentence was not sent", "to", user, "error", err)
 		return
 	}
 	opts := []slack.MsgOption{
@@ -164,7 +167,7 @@ func (u *UI) tell(ctx context.Context, place ledger.Place, user, sentence string
 		}
 		retry := a.verdict == limited || a.verdict == failed || a.verdict == unsure
 		if !retry || try == 3 || sleep(ctx, max(a.after, retryAfter(try))) != nil {
-			u.log.Warn("a private sentence was not sent", "user", user, "channel", place.Channel, "error", err)
+			u.logger(ctx).Warn("a private sentence was not sent", "to", user, "error", err)
 			return
 		}
 	}

@@ -73,6 +73,18 @@ func visibleLine(s string) (shown string, marked bool) {
 	return w.out.String(), w.marked
 }
 
+// Visible is for other views of the same text, terminals and pages: everything in it shows, line breaks and tabs stay.
+func Visible(s string) string {
+	shown, _ := visible(s)
+	return shown
+}
+
+// VisibleLine is Visible for text that has to stay on one line.
+func VisibleLine(s string) string {
+	shown, _ := visibleLine(s)
+	return shown
+}
+
 // prose is visible for the words of a model, which are read and not approved:
 // emoji keep their form, languages their joiners, and a space is a space.
 func prose(s string) string {
@@ -254,6 +266,43 @@ func beginning(s string, maxChars, maxLines int) clip {
 		c.lines = strings.Count(strings.Trim(rest, "\n"), "\n") + 1
 	}
 	return c
+}
+
+// tail is the end of s: whole lines, at most so many, and of a last line that is
+// longer than the room its end. It is cut between characters.
+func tail(s string, maxChars, maxLines int) string {
+	body := strings.TrimRight(s, "\n")
+	start := len(body)
+	for chars, lines := 0, 1; start > 0 && chars < maxChars; chars++ {
+		r, size := utf8.DecodeLastRuneInString(body[:start])
+		if r == '\n' {
+			if lines == maxLines {
+				break
+			}
+			lines++
+		}
+		start -= size
+	}
+	if start > 0 && body[start-1] != '\n' { // in the middle of a line: begin with the next one, if there is one
+		if _, next, ok := strings.Cut(body[start:], "\n"); ok {
+			return s[len(body)-len(next):]
+		}
+	}
+	return s[start:]
+}
+
+// ends shows the first and the last lines of s, and how much lies between them:
+// where something went wrong, the last lines say what. foot is how much of the
+// room the end gets. If all of it fits, or if the rest is only blank, last is
+// empty and first has all of it.
+func ends(s string, maxChars, maxLines, footChars, footLines int) (first clip, last string) {
+	if all := beginning(s, maxChars, maxLines); all.left == 0 {
+		return all, ""
+	}
+	foot := tail(s, footChars, footLines)
+	first = beginning(s[:len(s)-len(foot)], maxChars-footChars, maxLines-footLines)
+	last, _ = visible(strings.TrimRight(foot, "\n"))
+	return first, last
 }
 
 // short is the beginning of s on one line; the cut is marked with an ellipsis.

@@ -239,3 +239,49 @@ func FuzzVisible(f *testing.F) {
 		short(s, 20)
 	})
 }
+
+func TestEnds(t *testing.T) {
+	lines := func(from, to int) string {
+		var b strings.Builder
+		for i := from; i <= to; i++ {
+			fmt.Fprintf(&b, "line %d\n", i)
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, in, first, last string
+		left, lines           int
+	}{
+		{"short", "a\nb\n", "a\nb", "", 0, 0},
+		{"ten lines", lines(1, 10), strings.TrimSuffix(lines(1, 10), "\n"), "", 0, 0},
+		{"many lines", lines(1, 100), "line 1\nline 2\nline 3", strings.TrimSuffix(lines(94, 100), "\n"), 715, 90},
+		{"a long last line", "a\n" + strings.Repeat("x", 500) + "END", "a\nxxxxxxxx", strings.Repeat("x", 27) + "END", 465, 1},
+		{"a long line before it", strings.Repeat("x", 500) + "\nerror: no", strings.Repeat("x", 10), "error: no", 491, 1},
+		{"hidden", strings.Repeat("x\n", 30) + "\u202Eend", "x\nx\nx", "x\nx\nx\nx\nx\nx\n\\u{202E}end", 43, 21},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			first, last := ends(c.in, 100, 10, 60, 7)
+			if strings.HasPrefix(c.name, "a long") {
+				first, last = ends(c.in, 40, 10, 30, 7)
+			}
+			if first.text != c.first || last != c.last || first.left != c.left || first.lines != c.lines {
+				t.Errorf("%q … %d in %d … %q", first.text, first.left, first.lines, last)
+			}
+		})
+	}
+}
+
+// The end is one, no longer than asked for, and what is counted before it makes up the rest.
+func TestEndsLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := "a" + rapid.StringOf(rapid.RuneFrom([]rune("ab\né👍"))).Draw(t, "s")
+		foot := tail(s, 15, 3)
+		if !strings.HasSuffix(s, foot) || strings.Count(strings.TrimRight(foot, "\n"), "\n") > 2 || utf8.RuneCountInString(strings.TrimRight(foot, "\n")) > 15 {
+			t.Fatalf("tail(%q) = %q", s, foot)
+		}
+		oneLine := strings.ReplaceAll(s, "\n", "x")
+		if first, last := ends(oneLine, 40, 6, 15, 3); utf8.RuneCountInString(first.text+last)+first.left != utf8.RuneCountInString(oneLine) {
+			t.Fatalf("ends(%q) = %+v, %q", oneLine, first, last)
+		}
+	})
+}

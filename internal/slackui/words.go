@@ -115,7 +115,7 @@ func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 	case endDone:
 		p.say(". ").strong("Done in " + took(c.Finished.Elapsed) + ".")
 	case endFailed:
-		p.say(". ").strong("It failed after " + took(c.Finished.Elapsed))
+		p.say(". ").strong("It failed " + afterwards(c.Finished.Elapsed))
 		p.because(c.Finished.Reason).say(".")
 	case endNotPerformed:
 		p.say(", but ").strong("not performed")
@@ -254,7 +254,7 @@ func mayApprove(a *ledger.Approval) []element {
 		case word == "requester":
 			parts = append(parts, text("whoever asked"))
 		case word == "channel":
-			parts = append(parts, text("members of this channel"))
+			parts = append(parts, text(membersOf(a.Place)))
 		case userID.MatchString(word):
 			if requesterMay || !asked(a, word) {
 				parts = append(parts, slack.NewRichTextSectionUserElement(word, nil))
@@ -283,6 +283,14 @@ func mayApprove(a *ledger.Approval) []element {
 	return sentence
 }
 
+// membersOf is whom "channel" stands for.
+func membersOf(at ledger.Place) string {
+	if strings.HasPrefix(at.Channel, "D") {
+		return "full members of this conversation"
+	}
+	return "full members of this channel"
+}
+
 func asked(a *ledger.Approval, user string) bool {
 	return slices.ContainsFunc(a.Requesters, func(p ledger.Person) bool { return p.ID == user })
 }
@@ -300,6 +308,14 @@ func took(d time.Duration) string {
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// afterwards says when something ended: "after 2 s", or "at once".
+func afterwards(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return "at once"
+	}
+	return "after " + took(d)
 }
 
 // count is a number with its noun.
@@ -344,6 +360,43 @@ func refusal(err error) string {
 	return "Something went wrong on my side, so nothing was decided. The buttons stay; try again."
 }
 
+// repeatedVote is for a person who has approved and does so again while more
+// approvals are needed: they would see nothing happen.
+func repeatedVote(out approvals.Outcome) string {
+	return "You have approved this already; " + stillNeeded(out) + "."
+}
+
+func stillNeeded(out approvals.Outcome) string {
+	n := max(1, out.Quorum-out.Approvals)
+	if n == 1 {
+		return "1 more is needed"
+	}
+	return fmt.Sprintf("%d more are needed", n)
+}
+
+// decision says to a person what they have just decided.
+func (v *renderer) decision(out approvals.Outcome) *phrase {
+	a := out.Snapshot.Ask
+	p := v.phrase()
+	denied := out.Resolution != nil && out.Resolution.Type == ledger.Denied
+	switch {
+	case denied:
+		p.say("You denied this: ")
+	case out.Repeated && out.Resolution == nil:
+		p.say("You have approved this already: ")
+	default:
+		p.say("You approved this: ")
+	}
+	p.strong(v.request(&a).summary).say(". ")
+	switch {
+	case denied:
+		return p.say("It will not be performed.")
+	case out.Resolution == nil:
+		return p.say(strings.ToUpper(stillNeeded(out)[:1]) + stillNeeded(out)[1:] + " before it is performed.")
+	}
+	return p.say("The card shows how it goes on.")
+}
+
 // overBecause says why an ask ended without people.
 func overBecause(r approvals.Resolution) string {
 	reason := short(r.Reason, maxReasonChars)
@@ -384,9 +437,9 @@ func allowed(list []string) string {
 		case word == "requester":
 			parts = append(parts, "whoever asked")
 		case word == "channel":
-			parts = append(parts, "members of this channel")
+			parts = append(parts, membersOf(ledger.Place{}))
 		case word == "members":
-			parts = append(parts, "members of this workspace")
+			parts = append(parts, "full members of this workspace")
 		case userID.MatchString(word):
 			parts = append(parts, "<@"+word+">")
 		case groupID.MatchString(word):

@@ -86,9 +86,9 @@ func TestMayApprove(t *testing.T) {
 		approvers []string
 		want      string
 	}{
-		{[]string{"channel"}, "members of this channel, but not the person who asked"},
+		{[]string{"channel"}, "full members of this channel, but not the person who asked"},
 		{[]string{"requester"}, "whoever asked"},
-		{[]string{"U0BOB", "S0ONCALL", "channel"}, "<U0BOB>, <S0ONCALL> and members of this channel, but not the person who asked"},
+		{[]string{"U0BOB", "S0ONCALL", "channel"}, "<U0BOB>, <S0ONCALL> and full members of this channel, but not the person who asked"},
 		{[]string{"U0ALICE", "U0BOB"}, "<U0BOB>, but not the person who asked"}, // alice asked
 		{[]string{"U0ALICE", "requester"}, "<U0ALICE> and whoever asked"},
 		{[]string{"<!channel>", "@here"}, "nobody"},
@@ -130,7 +130,7 @@ func TestRefusal(t *testing.T) {
 		want string
 	}{
 		{"may not", &approvals.RefusedError{Reason: "You are not one of those who can approve this.", Allowed: []string{"U0BOB", "S0ONCALL", "channel"}},
-			"You are not one of those who can approve this. Those who can: <@U0BOB>, <!subteam^S0ONCALL> and members of this channel."},
+			"You are not one of those who can approve this. Those who can: <@U0BOB>, <!subteam^S0ONCALL> and full members of this channel."},
 		{"may not, wrapped and hostile", fmt.Errorf("x: %w", &approvals.RefusedError{Reason: "no <!channel>", Allowed: []string{"<!here>"}}), "No &lt;!channel&gt;."},
 		{"conflict", &approvals.ConflictError{Resolution: resolution(ledger.Approved, ledger.SourceUser, "", &bob)}, "Already decided: <@U0BOB> approved this, " + date + ". Your click changed nothing."},
 		{"conflict with a token", &approvals.ConflictError{Resolution: resolution(ledger.Denied, ledger.SourceUser, "", &ledger.Actor{Kind: ledger.ActorToken, ID: "<c&i>"})}, "Already decided: the API token “&lt;c&amp;i&gt;” denied this, " + date + ". Your click changed nothing."},
@@ -156,4 +156,39 @@ func words(elements []element) string {
 		b.WriteString(word(e))
 	}
 	return b.String()
+}
+
+// Whoever decides in a modal is told what.
+func TestDecision(t *testing.T) {
+	a := *askedShell("echo <!channel>").call("call_1").Approval
+	res := func(typ ledger.ResolutionType) *approvals.Resolution {
+		return &approvals.Resolution{ApprovalResolved: ledger.ApprovalResolved{Type: typ}, Seq: 9}
+	}
+	for want, out := range map[string]approvals.Outcome{
+		"You approved this: Run echo <!channel>. The card shows how it goes on.":                         {Resolution: res(ledger.Approved), Approvals: 1, Quorum: 1},
+		"You denied this: Run echo <!channel>. It will not be performed.":                                {Resolution: res(ledger.Denied), Quorum: 1},
+		"You approved this: Run echo <!channel>. 1 more is needed before it is performed.":               {Approvals: 1, Quorum: 2},
+		"You have approved this already: Run echo <!channel>. 2 more are needed before it is performed.": {Approvals: 1, Quorum: 3, Repeated: true},
+	} {
+		out.Snapshot.Ask = a
+		p := testRenderer().decision(out)
+		if got := p.plain.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if c := checkModal(lastModal(richText(paragraph(p.elements...)))); len(c.problems) > 0 {
+			t.Errorf("%q", c.problems)
+		}
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	for timeout, want := range map[time.Duration]string{
+		0:                "Expires <!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>. No answer means no.",
+		10 * time.Second: "Expires <!date^1772616600^{date_short_pretty} at {time_secs}|2026-03-04 09:30 UTC>. No answer means no.",
+		2 * time.Minute:  "Expires <!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>. No answer means no.",
+	} {
+		if got := expiry(start, timeout); got != want {
+			t.Errorf("%s: %s", timeout, got)
+		}
+	}
 }

@@ -9,11 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +37,7 @@ type world struct {
 	dir      string
 	slack    *devslack.Server
 	pipe     *devslack.Pipe
+	down     atomic.Bool // nobody answers at Slack's address
 	ws       devslack.Workspace
 	http     *http.Transport
 	settings approvals.Settings
@@ -70,13 +75,21 @@ func newWorld(t *testing.T, dir string) *world {
 	}
 	w := &world{t: t, dir: dir, slack: s, pipe: devslack.NewPipe(), ws: s.Workspace()}
 	go s.Serve(w.pipe)
-	w.http = &http.Transport{DialContext: w.pipe.DialContext}
+	w.http = &http.Transport{DialContext: w.dial}
 	list, err := approvals.ParseApprovers([]string{"channel"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.settings = approvals.Settings{Approvers: list, OpenChannels: []string{w.channel("general")}, Team: w.ws.Team.ID}
 	return w
+}
+
+// dial reaches Slack, unless it is down.
+func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if w.down.Load() {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	return w.pipe.DialContext(ctx, network, address)
 }
 
 // start begins one process of approvalbot and waits for its hello.
@@ -88,7 +101,7 @@ func (w *world) start() {
 	w.client, err = Connect(ctx, ClientConfig{
 		BotToken: w.ws.App.BotToken, AppToken: w.ws.App.AppToken, APIURL: "http://slack.test/api",
 		HTTPClient: &http.Client{Transport: w.http}, Logger: log,
-		Dialer: &websocket.Dialer{NetDialContext: w.pipe.DialContext, WriteBufferSize: socketWriteBuffer},
+		Dialer: &websocket.Dialer{NetDialContext: w.dial, WriteBufferSize: socketWriteBuffer},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -398,7 +411,7 @@ func (a *scripted) Stop(ctx context.Context, run string, by ledger.Actor) error 
 	if err != nil || !ok {
 		return err
 	}
-	if err := a.w.registry.MayStop(ctx, by, r.Started.Requesters, r.Started.Place); err != nil {
+	if err := a.w.registry.MayStop(ctx, by, r); err != nil {
 		return err
 	}
 	e := ledger.Event{Session: r.Session, Run: run, Actor: by, Body: &ledger.RunStopRequested{Reason: "stopped by " + by.Name}}

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -108,15 +107,9 @@ func cleanEnv(dir string, o Options) []string {
 	return []string{"PATH=" + path, "HOME=" + dir, "PWD=" + dir, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + o.TempDir}
 }
 
-// keepDescriptors keeps what this program has open from the commands that it
-// starts. Everything that Go opens is closed on exec already; this is about
-// descriptors that the program was itself started with.
-func keepDescriptors() {
-	const first = 3 // after standard input, output and error
-	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
-		return
-	}
-	entries, err := os.ReadDir("/proc/self/fd") // a kernel before 5.11
+// closeOnExec marks the open descriptors from first on, which the system lists in dir.
+func closeOnExec(dir string, first int) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}

@@ -44,7 +44,7 @@ func (m *ShellMode) UnmarshalText(text []byte) (err error) {
 
 // Unconfined is the sentence that stands wherever an unconfined shell is
 // offered: on each card, at the start, in the checks of an installation.
-const Unconfined = "This command is not confined: it can read and change whatever approvalbot's own user can."
+const Unconfined = "Not confined: it can do whatever approvalbot's own user can."
 
 const (
 	shellDefaultTimeout = 120 * time.Second
@@ -126,16 +126,16 @@ func (t *shell) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	limit := fmt.Sprintf("Time limit: %d seconds (the default).", int(a.timeout().Seconds()))
+	var notes []string // the default time limit is nothing that the call asks for
 	if a.TimeoutSeconds != 0 {
-		limit = fmt.Sprintf("Time limit: %d seconds.", int(a.TimeoutSeconds))
+		notes = append(notes, fmt.Sprintf("Time limit: %d seconds.", int(a.TimeoutSeconds)))
 	}
 	return Preview{
 		Summary: "Run " + brief(a.Command),
 		Target:  firstWord(a.Command),
 		Kind:    KindCommand,
 		Body:    a.Command,
-		Notes:   []string{limit, Unconfined},
+		Notes:   append(notes, Unconfined),
 	}, nil
 }
 
@@ -228,7 +228,7 @@ func (t *shell) run(ctx context.Context, command string) (ending, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = t.dir, t.env
 	cmd.Stdout, cmd.Stderr = write, write // files: Wait waits for the process only
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: guard.pid(), Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = groupAttributes(guard.pid())
 	cmd.Cancel = func() error { // Wait waits for it
 		stopped = true
 		guard.kill()

@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -111,11 +110,6 @@ func errProtected(name string) error {
 	return errorf(CodeNotAllowed, "%s belongs to approvalbot itself; tools may not touch it.", name)
 }
 
-// realPath asks the kernel what an open file's path is.
-func realPath(f *os.File) (string, error) {
-	return os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-}
-
 func linkCount(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Nlink)
@@ -132,6 +126,10 @@ func (w *workspace) openRegular(name string) (*os.File, os.FileInfo, error) {
 	if err := w.regular(name, info); err != nil {
 		f.Close()
 		return nil, nil, err
+	}
+	if kernelFile(f) {
+		f.Close()
+		return nil, nil, errorf(CodeNotAllowed, "%s is not a file but a view of the running system.", name)
 	}
 	return f, info, nil
 }

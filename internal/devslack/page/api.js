@@ -30,6 +30,7 @@ export const messages = (channel, thread_ts) => call("GET", "/_dev/messages?" + 
 export const sendMessage = (message) => call("POST", "/_dev/messages", message);
 export const editMessage = (reference) => call("POST", "/_dev/messages/edit", reference);
 export const deleteMessage = (reference) => call("POST", "/_dev/messages/delete", reference);
+export const join = (membership) => call("POST", "/_dev/channels/join", membership);
 export const act = (action) => call("POST", "/_dev/actions", action);
 export const views = (user) => call("GET", "/_dev/views?" + query({ user }));
 export const submitView = (id, body) => call("POST", `/_dev/views/${encodeURIComponent(id)}/submit`, body);

@@ -4,7 +4,7 @@
 // again. So the page can lag, but what it shows is what the server holds, and a
 // reconnect is a fresh reading.
 import { h, icon, iconButton, replace, redraw, announce, append, dialog } from "./dom.js";
-import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, partner, channelName, kindWord } from "./state.js";
+import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, hasBot, asks, partner, channelName, channelMark, channelSign, kindWord } from "./state.js";
 import { isolated } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
 import { makeComposer, resolveMentions, asTyped, sentences, sentenceText, sentenceFace } from "./composer.js";
@@ -23,7 +23,9 @@ const readMessages = api.latest(async (id) => {
   const answer = await api.messages(id);
   if (!answer.ok) return;
   state.messages.set(id, answer.messages ?? []);
-  if (id === state.channel) drawChannel();
+  if (id !== state.channel) return;
+  drawChannel();
+  followTried();
 });
 
 const readThread = api.latest(async (key) => {
@@ -75,6 +77,9 @@ function onEvent(event) {
     case "message": case "message_changed": case "message_deleted": case "ephemeral":
       onMessage(event);
       break;
+    case "workspace":
+      readWorkspace();
+      break;
     case "view": case "view_closed":
       if (!event.user || event.user === state.me) readViews();
       break;
@@ -107,7 +112,8 @@ function onMessage(event) {
 
 // ——— Going places ———
 
-function go({ channelID = state.channel, thread = null, tab = "messages", pane }) {
+function go({ channelID = state.channel, thread = null, tab = "messages", pane, focus = true }) {
+  if (tab === "home" && !app().home_tab) tab = "messages";
   const moved = channelID !== state.channel;
   state.channel = channelID;
   state.thread = thread;
@@ -119,7 +125,7 @@ function go({ channelID = state.channel, thread = null, tab = "messages", pane }
   if (moved) lists.channel.clear();
   drawAll();
   readMessages(channelID);
-  if (thread) { lists.thread.clear(); readThread(`${channelID} ${thread}`).then(() => part.threadComposer?.focus()); }
+  if (thread) { lists.thread.clear(); readThread(`${channelID} ${thread}`).then(() => focus && part.threadComposer?.focus()); }
   if (tab === "home") api.openHome(state.me).then(readViews);
 }
 
@@ -163,7 +169,40 @@ async function send(text, threadTS) {
   return null;
 }
 
+// tryOut says a sentence to try. Somebody who has just come doesn't know that
+// the answer will be in a thread: where there is room it opens by itself.
+async function tryOut(sentence, inDM) {
+  const here = state.channel;
+  const answer = await api.sendMessage({ user: state.me, channel: here, text: sentenceText(sentence, inDM) });
+  if (!answer.ok) return told(answer);
+  state.tried = `${here} ${answer.ts}`;
+  return readMessages(here);
+}
+
+// followTried opens the thread of what was tried, once there is something in it,
+// unless the person has opened another one meanwhile.
+const roomForThread = matchMedia("(min-width: 761px)");
+function followTried() {
+  const [id, ts] = (state.tried ?? "").split(" ");
+  if (id !== state.channel || !state.messages.get(id).some((one) => one.ts === ts && one.reply_count)) return;
+  state.tried = null;
+  if (roomForThread.matches && !state.thread && state.tab === "messages") go({ thread: ts, focus: false });
+}
+
+// invite puts somebody into the open channel, as Slack's own /invite does.
+async function invite(who) {
+  const answer = await api.join({ user: who.id, channel: state.channel });
+  if (!answer.ok) return answer.sentence;
+  announce(`${who.name} is in ${channelSign(channel(state.channel))}${channelName(channel(state.channel))} now`);
+  await readWorkspace();
+  return null;
+}
+
 async function runCommand(name, text) {
+  if (name === "/invite") {
+    const who = state.workspace.users.find((one) => `@${one.name}` === text.trim());
+    return who ? invite(who) : `Whom? /invite @${appName()}`;
+  }
   const answer = await api.command({ user: state.me, channel: state.channel, command: name, text: resolveMentions(text) });
   if (answer.ok && answer.delivered !== false && answer.acked !== false) return null;
   if (answer.error === "unknown_command") return `${name} is not a command of ${appName()}.`;
@@ -220,8 +259,9 @@ function build() {
   part.tabs = h("div", { class: "tabs", role: "tablist" });
   part.log = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Messages", tabindex: "0", dataset: { testid: "messages" } });
   part.home = h("div", { class: "home", dataset: { testid: "home" }, hidden: true });
+  part.absent = h("div", { class: "absent", role: "note", hidden: true, dataset: { testid: "absent" } });
   part.composer = h("div", { class: "composer-slot" });
-  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.composer);
+  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.absent, part.composer);
   part.threadHead = h("header", { class: "pane-head" });
   part.threadLog = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Thread", tabindex: "0", dataset: { testid: "thread-messages" } });
   part.threadSlot = h("div", { class: "composer-slot" });
@@ -262,7 +302,7 @@ function drawAll() {
 function drawTitle() {
   const unread = [...state.unread.values()].reduce((sum, n) => sum + n, 0);
   const here = channel(state.channel);
-  const place = here ? `${here.kind === "im" ? "" : "#"}${channelName(here)} – ` : "";
+  const place = here ? `${channelSign(here)}${channelName(here)} – ` : "";
   document.title = `${unread ? `(${unread}) ` : ""}${place}${state.workspace?.team?.name ?? "Local Slack"}`;
 }
 
@@ -293,7 +333,7 @@ function sidebar() {
   const row = (one) => {
     const unread = state.unread.get(one.id);
     const face = one.kind === "im" ? [avatar(partner(one), "avatar-small"), h("span", { class: "channel-label" }, isolated(channelName(one))), partner(one)?.kind === "bot" && h("span", { class: "badge" }, "APP")]
-      : [icon(one.kind === "private" ? "lock" : "hash"), h("span", { class: "channel-label" }, isolated(one.name))];
+      : [icon(channelMark(one)), h("span", { class: "channel-label" }, isolated(one.name))];
     return h("li", {}, h("a", { href: `#/${one.id}`, class: ["channel-row", one.id === state.channel && "current", unread && "unread"], "aria-current": one.id === state.channel ? "page" : null, dataset: { testid: "channel-link", channelId: one.id, kind: one.kind },
       on: { click: (event) => { event.preventDefault(); go({ channelID: one.id }); } } }, face, unread && h("span", { class: "count" }, String(unread))));
   };
@@ -312,14 +352,14 @@ function drawHead() {
   part.tabs.hidden = !isAppDM(here);
   redraw(part.head, [state.me, here, state.workspace.users], () => (here ? channelHead(here) : h("h1", {}, "No channel")));
   const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
-  redraw(part.tabs, state.tab, () => [tab("home", "Home"), tab("messages", "Messages"), tab("about", "About")]);
+  redraw(part.tabs, [state.tab, app().home_tab], () => [app().home_tab && tab("home", "Home"), tab("messages", "Messages"), tab("about", "About")].filter(Boolean));
 }
 
 function channelHead(here) {
   const count = here.members?.length;
   return [
     iconButton("back", "Back to channels", { class: "icon-button phone-only", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } }),
-    here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(here.kind === "private" ? "lock" : "hash"),
+    here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(channelMark(here)),
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
     h("span", { class: "spacer" }),
@@ -332,9 +372,11 @@ function drawComposers() {
   const here = channel(state.channel);
   const key = `${state.me} ${state.channel}`;
   part.composer.hidden = state.tab !== "messages" || !here;
+  part.absent.hidden = part.composer.hidden || hasBot(here);
+  redraw(part.absent, part.absent.hidden ? "" : [here.id, here.name, appName()], () => absentBot(here));
   if (part.composerKey !== key && here) {
     part.composerKey = key;
-    const made = makeComposer({ key, name: "composer", channelID: here.id, label: `Message ${here.kind === "im" ? "" : "#"}${channelName(here)}`, onSend: (text) => send(text), extra: tryButton(isAppDM(here)) });
+    const made = makeComposer({ key, name: "composer", channelID: here.id, label: `Message ${channelSign(here)}${channelName(here)}`, onSend: (text) => send(text), extra: tryButton(isAppDM(here)) });
     replace(part.composer, made.element, h("p", { class: "composer-foot" }, h("span", { class: "wide-only" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), " + ", h("kbd", {}, "Enter"), " starts a new line · "), "Local Slack: no security boundary"));
   }
   const threadKey = `${key} ${state.thread}`;
@@ -346,13 +388,20 @@ function drawComposers() {
   part.threadKey = state.thread ? threadKey : null;
 }
 
+// absentBot says that the app can't hear what is said here, and mends it.
+function absentBot(here) {
+  if (!here || hasBot(here)) return [];
+  const add = h("button", { type: "button", class: "button button-small", dataset: { testid: "add-bot" }, on: { click: async () => { add.disabled = true; const wrong = await invite(bot()); add.disabled = false; if (wrong) announce(wrong); } } }, `Add ${appName()}`);
+  return [h("span", { class: "absent-words" }, h("b", {}, isolated(appName())), " is not in ", icon(channelMark(here)), isolated(here.name), " and doesn't hear what is said here."), add];
+}
+
 // tryButton opens the sentences to try, when the channel is no longer empty.
 function tryButton(inDM) {
   const menu = h("div", { class: "menu menu-up", hidden: true, role: "menu" });
   const toggle = iconButton("sparkle", "Sentences to try", { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { testid: "try" }, on: { click: () => open(menu.hidden) } });
   const open = (is) => { menu.hidden = !is; toggle.setAttribute("aria-expanded", String(is)); if (is) menu.querySelector("button")?.focus(); };
   const wrap = h("span", { class: "menu-wrap" }, toggle, menu);
-  append(menu, [sentences.map((sentence) => h("button", { type: "button", role: "menuitem", on: { click: () => { open(false); send(sentenceText(sentence, inDM)); } } }, h("span", { class: "muted small" }, sentence.title), h("span", {}, sentenceFace(sentence, inDM))))]);
+  append(menu, [sentences.map((sentence) => h("button", { type: "button", role: "menuitem", on: { click: () => { open(false); tryOut(sentence, inDM); } } }, h("span", { class: "muted small" }, sentence.title), h("span", {}, sentenceFace(sentence, inDM))))]);
   wrap.addEventListener("keydown", (event) => { if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); open(false); toggle.focus(); } });
   wrap.addEventListener("focusout", (event) => { if (!wrap.contains(event.relatedTarget)) open(false); });
   return wrap;
@@ -369,19 +418,21 @@ function drawChannel() {
   part.log.hidden = state.tab !== "messages";
   if (!here || !state.messages.has(here.id)) return;
   const messages = visible(state.messages.get(here.id)).filter((message) => !isReply(message));
-  part.intro = part.introKey === `${here.id} ${state.me} ${messages.length === 0}` ? part.intro : intro(here, messages.length === 0);
-  part.introKey = `${here.id} ${state.me} ${messages.length === 0}`;
-  lists.channel.show(messages, { before: [part.intro] });
+  const introKey = `${here.id} ${state.me} ${messages.length === 0} ${hasBot(here)}`;
+  part.intro = part.introKey === introKey ? part.intro : intro(here, messages.length === 0);
+  part.introKey = introKey;
+  const waiting = new Set(visible(state.messages.get(here.id)).filter((message) => isReply(message) && asks(message)).map((message) => message.thread_ts));
+  lists.channel.show(messages, { before: [part.intro], waiting });
 }
 
 // intro stands above the first message. In an empty channel it offers the
 // sentences to try.
 function intro(here, empty) {
   const inDM = isAppDM(here);
-  const title = here.kind === "im" ? [avatar(partner(here), "avatar-large"), h("h2", {}, isolated(channelName(here)))] : [h("h2", {}, icon(here.kind === "private" ? "lock" : "hash"), isolated(here.name))];
-  const words = inDM ? `This is your conversation with ${appName()}. Every message here reaches it.` : here.kind === "im" ? "This is the beginning of your conversation." : `This is the beginning of the channel. Mention @${bot()?.name ?? "the app"} to ask it for something.`;
+  const title = here.kind === "im" ? [avatar(partner(here), "avatar-large"), h("h2", {}, isolated(channelName(here)))] : [h("h2", {}, icon(channelMark(here)), isolated(here.name))];
+  const words = inDM ? `This is your conversation with ${appName()}. Every message here reaches it.` : here.kind === "im" ? "This is the beginning of your conversation." : !hasBot(here) ? "This is the beginning of the channel." : `This is the beginning of the channel. Mention @${bot()?.name ?? "the app"} to ask it for something.`;
   return h("div", { class: "intro", dataset: { testid: "intro" } }, title, h("p", { class: "muted" }, words),
-    empty && h("div", { class: "try", role: "group", "aria-label": "Sentences to try" }, h("h3", {}, "Try one of these"), sentences.map((sentence) => h("button", { type: "button", class: "try-one", dataset: { testid: "try-sentence" }, on: { click: () => send(sentenceText(sentence, inDM)) } },
+    empty && hasBot(here) && h("div", { class: "try", role: "group", "aria-label": "Sentences to try" }, h("h3", {}, "Try one of these"), sentences.map((sentence) => h("button", { type: "button", class: "try-one", dataset: { testid: "try-sentence" }, on: { click: () => tryOut(sentence, inDM) } },
       h("span", { class: "try-title" }, sentence.title), h("span", { class: "try-text" }, sentenceFace(sentence, inDM)), icon("send")))));
 }
 
@@ -393,7 +444,7 @@ function drawThread() {
   const here = channel(state.channel);
   redraw(part.threadHead, [state.me, here], () => [
     iconButton("back", "Back", { class: "icon-button phone-only", dataset: { testid: "thread-back" }, on: { click: () => go({}) } }),
-    h("h1", {}, "Thread"), h("span", { class: "muted" }, here?.kind === "im" ? isolated(channelName(here)) : ["# ", isolated(channelName(here))]),
+    h("h1", {}, "Thread"), h("span", { class: "muted thread-place" }, here && here.kind !== "im" && icon(channelMark(here)), isolated(channelName(here))),
     h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } })]);
   const messages = visible(state.replies.get(state.thread) ?? []);
   const count = messages.filter((message) => message.ts !== state.thread && !message.ephemeral_to).length;

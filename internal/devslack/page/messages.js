@@ -68,17 +68,18 @@ function attached(attachment, scene) {
 
 const repliers = (message) => (message.reply_users ?? []).map(user).filter(Boolean);
 
-function replyBar(message, onThread) {
+function replyBar(message, { onThread, waiting }) {
   if (!message.reply_count) return null;
   const word = message.reply_count === 1 ? "1 reply" : `${message.reply_count} replies`;
   return h("button", { type: "button", class: "reply-bar", dataset: { testid: "replies" }, on: { click: onThread } },
     h("span", { class: "reply-avatars" }, repliers(message).slice(0, 4).map((one) => avatar(one, "avatar-small"))),
     h("span", { class: "reply-count" }, word),
-    message.latest_reply && h("span", { class: "muted small" }, "Last reply ", messageTime(message.latest_reply)),
+    waiting && h("span", { class: "reply-waiting", dataset: { testid: "waiting" } }, icon("hand"), "Waiting for an answer"),
+    message.latest_reply && h("span", { class: ["muted small", waiting && "wide-only"] }, "Last reply ", messageTime(message.latest_reply)),
     icon("chevron", "sideways"));
 }
 
-// messageNode draws one message. place: { compact, inThread, onThread, scene }.
+// messageNode draws one message. place: { compact, inThread, onThread, waiting, scene }.
 function messageNode(message, place) {
   const author = authorOf(message);
   const ephemeral = Boolean(message.ephemeral_to);
@@ -93,7 +94,7 @@ function messageNode(message, place) {
     ephemeral && h("div", { class: "only-you" }, icon("lock"), "Only visible to you"),
     head,
     body(message, place.scene),
-    !place.inThread && !ephemeral && replyBar(message, place.onThread)),
+    !place.inThread && !ephemeral && replyBar(message, place)),
   messageTools(message, place, ephemeral));
 }
 
@@ -118,14 +119,33 @@ export class MessageList {
   constructor(element, { scenes, edit, remove, onThread, inThread = false }) {
     Object.assign(this, { element, scenes, edit, remove, onThread, inThread });
     this.nodes = new Map(); // key → { node, signature }
+    // Who reads the end goes on reading it, whatever grows or takes away room:
+    // a message that is redrawn or unfolded, a banner, a phone's keyboard.
+    this.atEnd = true;
+    this.sizes = new ResizeObserver(() => this.settle());
+    this.sizes.observe(element);
+    element.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
-  clear() { this.nodes.clear(); this.element.replaceChildren(); }
+  // scrolled notes where a person went. A browser also scrolls by itself when
+  // sizes change; that is not for it to decide, settle follows.
+  scrolled() {
+    if (this.size() !== this.settled) return;
+    this.atEnd = this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight < 80;
+  }
 
-  // show brings the list up to date; before and after are nodes of the page.
-  show(messages, { before = [], after = [], afterFirst = null } = {}) {
-    const atEnd = this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight < 80;
-    const wasEmpty = this.nodes.size === 0;
+  size() { return `${this.element.scrollHeight} ${this.element.clientHeight}`; }
+
+  settle() {
+    if (this.atEnd) this.element.scrollTop = this.element.scrollHeight;
+    this.settled = this.size();
+  }
+
+  clear() { this.nodes.clear(); this.element.replaceChildren(); this.atEnd = true; }
+
+  // show brings the list up to date; before and after are nodes of the page,
+  // waiting the threads in which somebody is asked.
+  show(messages, { before = [], after = [], afterFirst = null, waiting = new Set() } = {}) {
     const wanted = [...before];
     const seen = new Set();
     messages.forEach((message, index) => {
@@ -134,14 +154,14 @@ export class MessageList {
       if (newDay && !this.inThread) wanted.push(this.kept(`day ${dayOf(message.ts)}`, "", seen, () => h("div", { class: "day", role: "separator" }, h("span", {}, dayOf(message.ts)))));
       const compact = !newDay && follows(message, previous) && !(this.inThread && index === 1);
       const key = `${message.ts} ${message.ephemeral_to ?? ""}`;
-      const signature = JSON.stringify([message, compact, state.me, state.thread === message.ts]);
+      const signature = JSON.stringify([message, compact, state.me, state.thread === message.ts, waiting.has(message.ts)]);
       wanted.push(this.kept(key, signature, seen, () => messageNode(message, {
-        compact, inThread: this.inThread, scene: this.scenes(message), edit: () => this.edit(message), remove: () => this.remove(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
+        compact, inThread: this.inThread, waiting: waiting.has(message.ts), scene: this.scenes(message), edit: () => this.edit(message), remove: () => this.remove(message), onThread: this.onThread && (() => this.onThread(message.thread_ts ?? message.ts)) })));
       if (index === 0 && afterFirst) wanted.push(afterFirst);
     });
-    for (const key of this.nodes.keys()) if (!seen.has(key)) this.nodes.delete(key);
+    for (const key of this.nodes.keys()) if (!seen.has(key)) { this.sizes.unobserve(this.nodes.get(key).node); this.nodes.delete(key); }
     arrange(this.element, [...wanted, ...after]);
-    if (atEnd || wasEmpty) this.toEnd();
+    this.settle();
   }
 
   kept(key, signature, seen, draw) {
@@ -149,12 +169,11 @@ export class MessageList {
     const entry = this.nodes.get(key);
     if (entry?.signature === signature) return entry.node;
     const node = draw();
-    if (entry) keepFocus(entry.node, node);
+    this.sizes.observe(node);
+    if (entry) { this.sizes.unobserve(entry.node); keepFocus(entry.node, node); }
     this.nodes.set(key, { node, signature });
     return node;
   }
-
-  toEnd() { this.element.scrollTop = this.element.scrollHeight; }
 }
 
 // arrange makes the children of an element be these nodes, moving as few as it

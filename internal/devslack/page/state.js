@@ -18,6 +18,7 @@ export const state = {
   live: false, // the event stream is open
   typing: new Map(), // "channel thread" → what the app says it is doing
   drafts: new Map(), // composer key → text
+  tried: null, // the ts of a sentence that was tried: its thread opens when the app answers
 };
 
 export const user = (id) => state.workspace?.users.find((one) => one.id === id) ?? null;
@@ -43,6 +44,19 @@ export const isAppDM = (one) => one?.kind === "im" && (one.members ?? []).includ
 // partner is the other one in a DM.
 export const partner = (one) => user((one?.members ?? []).find((id) => id !== state.me)) ?? bot();
 
+// hasBot says whether the app hears what is said in a channel.
+export const hasBot = (one) => Boolean(one) && isMember(one, app().bot_user_id);
+
+// asks says whether a message waits for somebody's answer: it offers a choice.
+// A single button, such as one that stops something, is no question.
+export const asks = (message) => (message.blocks ?? []).some((block) => block.type === "actions"
+  && (block.elements.length > 1 || block.elements.some((element) => element.style === "primary")));
+
+// channelMark is the icon that stands for a kind of channel, channelSign what is
+// written in front of its name where there is no room for a picture.
+export const channelMark = (one) => (one?.kind === "private" ? "lock" : "hash");
+export const channelSign = (one) => (one?.kind === "channel" ? "#" : "");
+
 export const channelName = (one) => (one?.kind === "im" ? partner(one)?.name ?? "direct message" : one?.name ?? "");
 
 const kindWords = { guest: "guest", external: "other organization", bot: "bot", deactivated: "deactivated" };
@@ -55,4 +69,4 @@ names.me = () => state.me;
 names.app = appName;
 names.list = (source) => (source === "users"
   ? (state.workspace?.users ?? []).filter((one) => one.kind !== "deactivated").map((one) => ({ id: one.id, label: one.name }))
-  : myChannels().map((one) => ({ id: one.id, label: one.kind === "im" ? channelName(one) : `#${one.name}` })));
+  : myChannels().map((one) => ({ id: one.id, label: `${channelSign(one)}${channelName(one)}` })));

@@ -1,5 +1,5 @@
 // Slack's text: mrkdwn, its <tokens>, emoji and dates, as DOM nodes.
-import { h } from "./dom.js";
+import { h, icon } from "./dom.js";
 
 // names looks up people, channels and groups; app.js fills it.
 export const names = { user: () => null, channel: () => null, usergroup: () => null, me: () => "" };
@@ -154,7 +154,7 @@ export function userMention(id, label) {
 }
 
 export function channelMention(id, label) {
-  return h("span", { class: "mention", dataset: { channel: id } }, "#", isolated(names.channel(id)?.name ?? (label || id)));
+  return h("span", { class: "mention", dataset: { channel: id } }, names.channel(id)?.kind === "private" ? icon("lock") : "#", isolated(names.channel(id)?.name ?? (label || id)));
 }
 
 export function usergroupMention(id, label) {

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"approvalbot/internal/slackui"
+)
+
+func TestUnknownNames(t *testing.T) {
+	for _, tt := range []struct {
+		entry, want string // "" where it is none of our business
+	}{
+		{"APPROVALBOT_QUORUM=2", ""},
+		{"PATH=/bin", ""},
+		{"_=/bin/env", ""},
+		{"=x", ""},
+		{"SLACK_SIGNING_SECRET=x", ""},
+		{"OPENAI_API_KEY=x", ""},
+		{"APPROVALBOT_QORUM=2", "APPROVALBOT_QORUM is not a setting and has no effect: did you mean APPROVALBOT_QUORUM?"},
+		{"APPROVALBOT_APPROVER=U1", "APPROVALBOT_APPROVER is not a setting and has no effect: did you mean APPROVALBOT_APPROVERS?"},
+		{"APROVALBOT_APPROVERS=U1", "APROVALBOT_APPROVERS is not a setting and has no effect: did you mean APPROVALBOT_APPROVERS?"},
+		{"approvalbot_quorum=2", "approvalbot_quorum is not a setting and has no effect: did you mean APPROVALBOT_QUORUM?"},
+		{"APPROVALBOT_TIMEOUT=5m", "APPROVALBOT_TIMEOUT is not a setting of this version and has no effect; approvalbot serve --help lists them"},
+		{"SLACK_BOT_TOKN=xoxb-secret", "SLACK_BOT_TOKN is not a setting and has no effect: did you mean SLACK_BOT_TOKEN?"},
+	} {
+		if got := strings.Join(unknownNames([]string{tt.entry}), "\n"); got != tt.want {
+			t.Errorf("%s:\n got %q\nwant %q", tt.entry, got, tt.want)
+		}
+	}
+}
+
+// The distance is one, whatever it is between: as far there as back, nothing only between equals, and no further than
+// one changes.
+func TestDistance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching("[A-D]{0,8}")
+		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
+		if distance(a, b) != distance(b, a) || (distance(a, b) == 0) != (a == b) || distance(a, c) > distance(a, b)+distance(b, c) {
+			t.Fatalf("%q %q %q: %d %d %d", a, b, c, distance(a, b), distance(b, a), distance(a, c))
+		}
+		at := rapid.IntRange(0, len(a)).Draw(t, "at")
+		if got := distance(a, a[:at]+"x"+a[at:]); got != 1 {
+			t.Fatalf("one letter more: %d", got)
+		}
+	})
+}
+
+func TestExposedFile(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		mode       os.FileMode
+		exposed    bool
+	}{
+		{"tokens for all", "SLACK_BOT_TOKEN=xoxb-1\n", 0o644, true},
+		{"for the group", "# mine\nexport OPENAI_API_KEY = \"sk\"\n", 0o640, true},
+		{"for me", "SLACK_BOT_TOKEN=xoxb-1\n", 0o600, false},
+		{"nothing filled in", "SLACK_BOT_TOKEN=\nSLACK_APP_TOKEN=\"\"\n#SLACK_BOT_TOKEN=xoxb-1\n", 0o644, false},
+		{"no secrets", "APPROVALBOT_QUORUM=2\n", 0o644, false},
+	} {
+		file := filepath.Join(t.TempDir(), ".env")
+		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		got := exposedFile(file)
+		if (got != "") != tt.exposed || tt.exposed && !strings.HasSuffix(got, "chmod 600 "+file) || strings.Contains(got, "xoxb") {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// clearSettings takes all settings out of the environment until the test ends.
+func clearSettings(t *testing.T) {
+	t.Helper()
+	for _, f := range settingFields() {
+		name := f.Tag.Get("envconfig")
+		t.Setenv(name, "")
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Everything that is missing or wrong is named at once.
+func TestSettingsNameAllThatIsWrong(t *testing.T) {
+	t.Chdir(t.TempDir())
+	named := func() (names []string) {
+		_, err := serveSettings()
+		for _, one := range each(err) {
+			names = append(names, strings.FieldsFunc(one.Error(), func(r rune) bool { return strings.ContainsRune(" =:", r) })[0])
+		}
+		return names
+	}
+	clearSettings(t)
+	if diff := cmp.Diff([]string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "APPROVALBOT_APPROVERS", "APPROVALBOT_MODEL"}, named()); diff != "" {
+		t.Errorf("nothing set (-want +got):\n%s", diff)
+	}
+	for name, value := range map[string]string{
+		"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1", "APPROVALBOT_APPROVERS": "U1", "APPROVALBOT_MODEL": "demo",
+	} {
+		t.Setenv(name, value)
+	}
+	if got := named(); got != nil {
+		t.Errorf("complete, and yet: %v", got)
+	}
+	t.Setenv("APPROVALBOT_QUORUM", "two")
+	t.Setenv("APPROVALBOT_APPROVAL_TIMEOUT", "soon")
+	t.Setenv("APPROVALBOT_SANDBOX", "none")
+	t.Setenv("APPROVALBOT_MODEL", "")
+	if diff := cmp.Diff([]string{"APPROVALBOT_QUORUM", "APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_SANDBOX", "APPROVALBOT_MODEL"}, named()); diff != "" {
+		t.Errorf("unreadable (-want +got):\n%s", diff)
+	}
+	clearSettings(t)
+	t.Setenv("APPROVALBOT_QUORUM", "0")
+	t.Setenv("APPROVALBOT_MAX_ASKS", "0")
+	t.Setenv("APPROVALBOT_CHANNELS", "general")
+	t.Setenv("APPROVALBOT_APPROVERS", "everybody")
+	t.Setenv("APPROVALBOT_REQUESTERS", "nobody")
+	_, err := readSettings()
+	if got := len(each(err)); got != 5 {
+		t.Errorf("%d of 5 wrong values are named: %v", got, err)
+	}
+	if _, several := errors.AsType[settingErrors](err); !several || !strings.HasPrefix(err.Error(), "5 settings are missing or wrong:\n- ") {
+		t.Errorf("said as %q", err)
+	}
+}
+
+// The settings are explained in lines that fit a terminal.
+func TestHelpFits(t *testing.T) {
+	help := settingsHelp(nil)
+	for line := range strings.Lines(help) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > helpWidth {
+			t.Errorf("%d characters: %s", n, line)
+		}
+	}
+	for _, f := range settingFields() {
+		if words := strings.Join(strings.Fields(help), " "); !strings.Contains(words, f.Tag.Get("envconfig")) || !strings.Contains(words, f.Tag.Get("desc")) || f.Tag.Get("desc") == "" {
+			t.Errorf("%s isn't explained", f.Name)
+		}
+	}
+	if only := settingsHelp(devSetting); strings.Contains(only, "SLACK_") || !strings.Contains(only, "APPROVALBOT_QUORUM") {
+		t.Errorf("the settings of dev:\n%s", only)
+	}
+}
+
+// dev installs what the manifest would.
+func TestDevInstallsTheManifest(t *testing.T) {
+	app := manifestApp()
+	manifest := string(slackui.Manifest())
+	for _, entry := range append(app.BotScopes, app.BotEvents...) {
+		if !strings.Contains(manifest, "      - "+entry+"\n") {
+			t.Errorf("%s isn't in the manifest", entry)
+		}
+	}
+	if got, want := len(app.BotScopes)+len(app.BotEvents), strings.Count(manifest, "      - "); got != want {
+		t.Errorf("%d scopes and events, the manifest has %d", got, want)
+	}
+	if app.HomeTab != strings.Contains(manifest, "home_tab_enabled: true") || app.MessagesTab != strings.Contains(manifest, "messages_tab_enabled: true") {
+		t.Error("the tabs aren't those of the manifest")
+	}
+}

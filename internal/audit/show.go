@@ -1,0 +1,273 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/model"
+	"approvalbot/internal/redact"
+)
+
+// A Style says what the text is shown on.
+type Style struct {
+	Color bool // a terminal that has colours, and a person who wants them
+	Width int  // columns; 0: lines are as long as they are
+}
+
+// The colours, by what they say.
+const (
+	plainText = ""
+	faint     = "2"
+	strong    = "1"
+	good      = "32"
+	bad       = "31"
+	waiting   = "33"
+)
+
+// A printer writes text for a terminal. The first error stays and is the result.
+type printer struct {
+	cleaner
+	style Style
+	w     io.Writer
+	err   error
+}
+
+func (p *printer) write(s string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, s)
+	}
+}
+
+// paint colours our own words, or text that was made visible: nothing else can hold the end of a colour.
+func (p *printer) paint(color, s string) string {
+	if !p.style.Color || color == plainText || s == "" {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// field writes a name and text that goes on under itself.
+func (p *printer) field(indent int, name, color, text string) {
+	const column = 12
+	head := strings.Repeat(" ", indent) + p.paint(faint, pad(name, column))
+	for i, line := range p.wrap(strings.TrimRight(text, "\n"), indent+column) {
+		if i > 0 {
+			head = strings.Repeat(" ", indent+column)
+		}
+		p.write(head + p.paint(color, line) + "\n")
+	}
+}
+
+// wrap breaks text into lines that fit behind an indentation: between words where it can.
+func (p *printer) wrap(text string, indent int) (lines []string) {
+	room := p.style.Width - indent
+	for line := range strings.SplitSeq(text, "\n") {
+		if p.style.Width <= 0 || room < 20 {
+			lines = append(lines, line)
+			continue
+		}
+		for utf8.RuneCountInString(line) > room {
+			head := string([]rune(line)[:room])
+			if i := strings.LastIndexByte(head, ' '); i > len(head)/2 {
+				head = head[:i]
+			}
+			lines = append(lines, head)
+			line = strings.TrimPrefix(line[len(head):], " ")
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 1))
+}
+
+// List writes a line for each run, the oldest first.
+func List(ctx context.Context, j *ledger.Reader, w io.Writer, r *redact.Redactor, s Style) error {
+	p := &printer{cleaner: cleaner{r}, style: s, w: w}
+	p.write(p.paint(strong, listLine("RUN", "STARTED", "BY", "STATUS", "CALLS", "TOOK", "REQUEST")) + "\n")
+	for e, err := range j.Read(ctx, 0, ledger.Filter{Kinds: []string{"run_started"}}) {
+		if err != nil {
+			return err
+		}
+		run, ok, err := j.LoadRun(ctx, e.Run)
+		if err != nil || !ok {
+			return errors.Join(err, fmt.Errorf("run %s can't be read", e.Run))
+		}
+		var text string
+		if run.Started != nil {
+			message, _, err := j.Event(ctx, run.Started.Message)
+			if err != nil {
+				return err
+			}
+			text = (&Reading{Message: message}).request()
+		}
+		p.listed(run, text)
+	}
+	return p.err
+}
+
+func listLine(id, started, by, status, calls, duration, request string) string {
+	return pad(id, 42) + pad(started, 22) + pad(by, 18) + pad(status, 22) + pad(calls, 7) + pad(duration, 12) + request
+}
+
+func (p *printer) listed(run *ledger.Run, request string) {
+	duration := "-"
+	if !run.EndedAt.IsZero() {
+		duration = took(run.EndedAt.Sub(run.StartedAt))
+	}
+	const fixed = 123 // columns before the request
+	room := 60
+	if p.style.Width > 0 {
+		room = max(p.style.Width-fixed, 10)
+	}
+	line := listLine(p.line(run.ID), run.StartedAt.UTC().Format("2006-01-02 15:04:05Z"), p.short(run.StartedBy.DisplayName(), 16),
+		"\x00", fmt.Sprint(len(run.Calls)), duration, p.short(request, room))
+	status := string(run.Status())
+	// The colour goes in last: its characters take no room.
+	line = strings.Replace(line, pad("\x00", 22), p.paint(statusColor(run.Status()), status)+strings.Repeat(" ", max(22-len(status), 1)), 1)
+	p.write(strings.TrimRight(line, " ") + "\n")
+}
+
+func statusColor(s ledger.RunStatus) string {
+	switch s {
+	case ledger.RunSucceeded:
+		return good
+	case ledger.RunFailed, ledger.RunCancelled:
+		return bad
+	case ledger.RunErased:
+		return faint
+	}
+	return waiting
+}
+
+func stateColor(s ledger.CallState) string {
+	switch s {
+	case ledger.OutputAvailable:
+		return good
+	case ledger.OutputDenied, ledger.OutputError:
+		return bad
+	}
+	return waiting
+}
+
+// Show answers, from the journal alone: did each call really end, how and why, and has the model seen it.
+func Show(w io.Writer, r *Reading, red *redact.Redactor, s Style) error {
+	p := &printer{cleaner: cleaner{red}, style: s, w: w}
+	p.head(r)
+	if r.Run.Erased > 0 {
+		return p.err
+	}
+	p.transcript(r.Transcript.Request())
+	p.calls(r)
+	return p.err
+}
+
+func (p *printer) head(r *Reading) {
+	run := r.Run
+	p.field(0, "run", strong, p.line(run.ID))
+	p.field(0, "session", plainText, p.line(run.Session))
+	p.field(0, "started", plainText, stamp(run.StartedAt)+" by "+p.who(&run.StartedBy))
+	if run.Started != nil {
+		p.field(0, "model", plainText, p.line(run.Started.Model))
+		p.field(0, "policy", plainText, fmt.Sprintf("%s, %s, %s", p.line(run.Started.Policy), p.line(run.Started.Sandbox), p.line(run.Started.Mode)))
+	}
+	p.field(0, "status", statusColor(run.Status()), string(run.Status()))
+	if s := run.Stop; s != nil {
+		p.field(0, "stop", bad, stamp(s.At)+" asked for by "+p.who(&s.By))
+	}
+	if f := run.Finished; f != nil {
+		end := fmt.Sprintf("%s after %s in %s", stamp(run.EndedAt), took(run.EndedAt.Sub(run.StartedAt)), count(f.Rounds, "round", "rounds"))
+		if f.Code != "" {
+			end += fmt.Sprintf(" (%s: %s)", p.line(f.Code), p.line(f.Reason))
+		}
+		p.field(0, "ended", plainText, end)
+	} else if !run.EndedAt.IsZero() {
+		p.field(0, "ended", plainText, stamp(run.EndedAt))
+	}
+	p.field(0, "journal", plainText, fmt.Sprintf("rows %d to %d, head %s", r.First, r.Last.Seq, r.Last))
+	if gone := r.erased(p.cleaner); gone != "" {
+		p.field(0, "erased", waiting, gone)
+	}
+}
+
+func (p *printer) transcript(req model.Request) {
+	p.write("\n" + p.paint(strong, "TRANSCRIPT (what the model is given)") + "\n")
+	for _, m := range req.Messages {
+		role := "[" + p.line(string(m.Role)) + "]"
+		if m.Text != "" {
+			p.field(2, role, plainText, p.text(m.Text))
+		}
+		for _, c := range m.ToolCalls {
+			p.field(2, role, plainText, fmt.Sprintf("calls %s %s %s", p.line(c.ID), p.line(c.Name), p.text(c.Arguments)))
+		}
+		for _, r := range m.Results {
+			p.field(2, role, plainText, p.line(r.ToolCallID)+": "+p.text(r.Text))
+		}
+	}
+}
+
+func (p *printer) calls(r *Reading) {
+	p.write("\n" + p.paint(strong, "TOOL CALLS") + "\n")
+	if len(r.Run.Calls) == 0 {
+		p.write("  none\n")
+	}
+	for _, c := range r.Run.Calls {
+		seen := p.paint(waiting, "the model has not seen its result")
+		if r.Transcript.Seen(r.Run.ID, c.ID) {
+			seen = p.paint(faint, "the model has seen its result")
+		}
+		p.write(fmt.Sprintf("  %s  %s  %s  (%s)\n", p.paint(strong, p.line(c.ID)), p.line(c.Name), p.paint(stateColor(c.State), p.state(c)), seen))
+		if d := c.Decision; d != nil {
+			p.field(6, "decision", plainText, fmt.Sprintf("%s (%s): %s", d.Type, p.line(d.Source), p.line(d.Reason)))
+		}
+		if c.Approval != nil {
+			p.approval(c.Approval)
+		}
+		if !c.StartedAt.IsZero() {
+			p.field(6, "started", plainText, stamp(c.StartedAt))
+		}
+		if f := c.Finished; f != nil {
+			p.field(6, "ended", plainText, strings.TrimSpace(stamp(c.FinishedAt)+" "+p.text(f.Reason)))
+		}
+	}
+}
+
+// state is where a call stands, with what made it so.
+func (c cleaner) state(call *ledger.Call) string {
+	f := call.Finished
+	switch {
+	case f == nil:
+		return string(call.State) + ", not ended"
+	case f.State == ledger.OutputDenied:
+		return fmt.Sprintf("%s (%s)", f.State, c.line(string(f.Source)))
+	case f.Code != "":
+		return fmt.Sprintf("%s (%s)", f.State, c.line(f.Code))
+	}
+	return string(f.State)
+}
+
+func (p *printer) approval(a *ledger.Approval) {
+	p.field(6, "asked", plainText, fmt.Sprintf("%s  approval %s  sha256 %.8s…", stamp(a.At), p.line(a.ApprovalRequested.Approval), p.line(a.Digest)))
+	for _, s := range a.Shown {
+		p.field(6, "shown", plainText, p.line(fmt.Sprintf("%s %s %s until %s", s.Surface, s.Channel, s.TS, stamp(s.Until))))
+	}
+	for _, v := range a.Votes {
+		p.field(6, "vote", plainText, fmt.Sprintf("%s %s by %s", stamp(v.At), v.Type, p.who(&v.By)))
+	}
+	if r := a.Resolved; r != nil {
+		color := bad
+		if r.Type == ledger.Approved {
+			color = good
+		}
+		wait, _ := waited(a)
+		p.field(6, "resolution", color, strings.TrimSpace(fmt.Sprintf("%s %s (%s) by %s after %s %s",
+			stamp(a.ResolvedAt), r.Type, r.Source, p.who(r.By), took(wait), p.text(r.Reason))))
+	}
+}

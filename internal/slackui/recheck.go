@@ -1,0 +1,79 @@
+package slackui
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
+)
+
+// A Recheck renders the messages of all runs again in their last state: what Slack confirmed is what the journal says.
+// Give it all events of a journal in order ([ledger.VerifyOptions.Check]). The zero value is ready. It remembers the runs
+// whose messages may still change, as the outbox does.
+//
+// The redactor's patterns are part of the rendering, our own tokens of that time are not known any more. So what was
+// confirmed is recorded as computable (MessageSettled.Renderer) only where those were not in it.
+type Recheck struct {
+	Renderings int64 // that were computed again
+	Other      int64 // that can't be: made by another version, or with secrets of the time in them, or erased in part
+
+	book *book
+}
+
+// anyones renders with nothing but what is known to everybody.
+var anyones = &renderer{redactor: redact.New()}
+
+// Event takes the next event. An error says that the event doesn't fit the ones before.
+func (c *Recheck) Event(e ledger.Event) error {
+	if c.book == nil {
+		c.book = newBook()
+	}
+	if b, ok := e.Body.(*ledger.MessageSettled); ok && b.Rendering != "" && b.Gone == "" {
+		if err := c.settled(e, b); err != nil {
+			return err
+		}
+	}
+	c.book.apply(e, anyones)
+	clear(c.book.dirty) // nothing is sent
+	return nil
+}
+
+// settled compares the rendering that the journal gives with the one that Slack confirmed.
+func (c *Recheck) settled(e ledger.Event, b *ledger.MessageSettled) error {
+	t := c.book.things[b.Thing]
+	switch {
+	case b.Renderer != rendererVersion:
+		c.Other++
+		return nil
+	case t == nil || t.run != e.Run:
+		if run := c.book.runs[e.Run]; run != nil && run.Erased == 0 {
+			return fmt.Errorf("the %s %s stands in Slack and is none of its run's", b.Thing.Kind, b.Thing.ID)
+		}
+		c.Other++ // the run has no place in Slack any more that is known: its beginning was erased
+		return nil
+	case !c.book.matches(t, b.Rendering):
+		return fmt.Errorf("what the journal gives for the %s %s is not what Slack confirmed (SHA-256 %.12s…)", b.Thing.Kind, b.Thing.ID, b.Rendering)
+	}
+	c.Renderings++
+	return nil
+}
+
+// renderer is the version to record with a thing's last rendering.
+func (b *book) renderer(t *thing) int {
+	if t.confirmed == "" || t.gone != "" || !b.matches(t, t.confirmed) {
+		return 0
+	}
+	return rendererVersion
+}
+
+// matches tells whether a rendering of the thing as the book has it is the one with this hash: as it is usually sent, or
+// in plain blocks, where Slack didn't take the others.
+func (b *book) matches(t *thing, hash string) bool {
+	if id, err := strconv.ParseInt(t.ID, 10, 64); t.Kind == kindProgress && (err != nil || b.mail[id].Body == nil) {
+		return false
+	}
+	out, _, final := b.render(&thing{Thing: t.Thing, run: t.run, call: t.call, part: t.part}, anyones, time.Time{})
+	return final && (out.hash() == hash || plain(out).hash() == hash)
+}
