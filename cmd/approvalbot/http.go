@@ -31,6 +31,14 @@ func (a apiAgent) Stop(ctx context.Context, run string, by ledger.Actor) error {
 	return err
 }
 
+func (a apiAgent) Report(ctx context.Context, run string, by ledger.Actor, o *ledger.OutcomeReported) error {
+	err := a.Agent.Report(ctx, run, by, o)
+	if errors.Is(err, agent.ErrNotStarted) {
+		return api.ErrNotStarted
+	}
+	return err
+}
+
 // serveAPI makes the HTTP API of a bot whose other parts are there.
 func (a *app) serveAPI(client *slackui.Client, rules *policy.Policy, w wiring) (err error) {
 	tokens, err := a.settings.tokens()

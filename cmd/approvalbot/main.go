@@ -20,6 +20,8 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Work in a real Slack workspace."`
 	Devslack devslackCmd `cmd:"" name:"devslack" help:"Only the local Slack, for other bots and tests."`
 	Doctor   doctorCmd   `cmd:"" help:"Check tokens, scopes, model, tools and journal, and say what to do."`
+	Ask      askCmd      `cmd:"" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
+	Outcome  outcomeCmd  `cmd:"" help:"Report how an approved action went."`
 	Audit    auditCmd    `cmd:"" help:"Read the journal."`
 	Backup   backupCmd   `cmd:"" help:"Copy the journal to a file, also while the bot runs."`
 	Prune    pruneCmd    `cmd:"" help:"Erase what was said and done in old runs; the chain of hashes stays."`
@@ -33,7 +35,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process the hard way
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, context.Canceled) {
+	err := run(ctx, os.Args[1:])
+	if code := (*exitError)(nil); errors.As(err, &code) {
+		fmt.Fprintln(os.Stderr, "approvalbot:", code.message)
+		os.Exit(code.code)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "approvalbot:", err)
 		os.Exit(exitCode(err))
 	}
@@ -70,10 +77,23 @@ func run(ctx context.Context, args []string) error {
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return fmt.Errorf("%w (approvalbot --help says what there is)", err)
+		err = fmt.Errorf("%w (approvalbot --help says what there is)", err)
+		if args[0] == "ask" { // 1 would say that it was denied
+			return &exitError{exitNotAsked, err.Error()}
+		}
+		return err
 	}
 	return k.Run()
 }
+
+// An exitError ends the process with a code of its own. It wraps nothing: what it was made of must not be taken for
+// something milder.
+type exitError struct {
+	code    int
+	message string
+}
+
+func (e *exitError) Error() string { return e.message }
 
 type versionCmd struct{}
 

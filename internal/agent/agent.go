@@ -27,6 +27,7 @@ type Config struct {
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask
 
+	Outcome   time.Duration // how long another program has to report how its action went
 	MaxRounds int           // samples of a run; more end it
 	MaxAsks   int           // asks of a run; further ones are denied unasked
 	Drain     time.Duration // how long Run lets runs go on after its context ended, before it aborts them
@@ -45,6 +46,9 @@ const (
 	DefaultMaxAsks   = 20
 )
 
+// DefaultOutcome is how long a program may take over an action before nobody waits for its report any more.
+const DefaultOutcome = time.Hour
+
 // An Agent runs messages. See the package comment.
 type Agent struct {
 	Config
@@ -57,6 +61,7 @@ type Agent struct {
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
 	jobs   map[int64]*job                     // the messages that this process has to work off, by Seq
+	acts   map[string]*act                    // what other programs were allowed to do, by run
 	load   map[string]int                     // how many of them each session has, those being received included
 }
 
@@ -67,6 +72,9 @@ func New(c Config) (*Agent, error) {
 	}
 	if c.MaxAsks <= 0 {
 		c.MaxAsks = DefaultMaxAsks
+	}
+	if c.Outcome <= 0 {
+		c.Outcome = DefaultOutcome
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -83,6 +91,7 @@ func New(c Config) (*Agent, error) {
 		closed:   make(chan struct{}),
 		active:   map[string]context.CancelCauseFunc{},
 		jobs:     map[int64]*job{},
+		acts:     map[string]*act{},
 		load:     map[string]int{},
 	}, nil
 }

@@ -27,7 +27,7 @@ const (
 // has it and the run must end, and errHalted when it may be without.
 func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall) error {
 	t := r.target(tc)
-	tool, ok := r.Tools.Get(tc.Name)
+	tool, ok := r.tools.Get(tc.Name)
 	if !ok {
 		return halted(r.finish(ctx, t, failed(codeUnknownTool, fmt.Sprintf("There is no tool called %q.", tc.Name), "")))
 	}
@@ -108,7 +108,11 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 
 // request is what people are asked: the call as the tool describes it.
 func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision) approvals.Request {
-	hash, _ := r.Tools.Hash(t.call.Name)
+	hash, _ := r.tools.Hash(t.call.Name)
+	cwd, timeout := r.Workspace, time.Duration(0)
+	if r.asked != nil {
+		cwd, timeout = r.asked.Cwd, r.asked.Timeout
+	}
 	var surfaces []string
 	if r.started.Place.Channel != "" {
 		surfaces = append(surfaces, "slack")
@@ -124,7 +128,8 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 		Requesters: r.started.Requesters,
 		Surfaces:   surfaces,
 		PolicyHash: r.policy.Hash(),
-		Cwd:        r.Workspace,
+		Cwd:        cwd,
+		Timeout:    timeout,
 	}
 }
 
@@ -137,7 +142,7 @@ func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json
 	if d := r.decide(tool.Spec(), args); d.Denied() {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 	}
-	hash, ok := r.Tools.Hash(t.call.Name)
+	hash, ok := r.tools.Hash(t.call.Name)
 	if !ok || hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
 	}

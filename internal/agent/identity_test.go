@@ -71,7 +71,7 @@ func TestApprovedAndNotStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir(), `{"turns":[{"text":"unused"}]}`)
-			r := &run{Agent: s.agent, id: "r", session: "s1", started: &ledger.RunStarted{}, policy: s.agent.Policy}
+			r := &run{Agent: s.agent, id: "r", session: "s1", started: &ledger.RunStarted{}, policy: s.agent.Policy, tools: s.agent.Tools}
 			tc := ledger.ToolCall{ID: "c1", Name: "act", Arguments: string(shown)}
 			tool, _ := s.agent.Tools.Get("act")
 			hash, _ := s.agent.Tools.Hash("act")

@@ -115,7 +115,11 @@ func (a *Agent) vacate(session string) {
 // gone with that process: the run is ended as soon as it begins, unless it was to go on without them.
 func (a *Agent) inherit(e ledger.Event) {
 	j := &job{message: e}
-	if m, ok := e.Body.(*ledger.MessageReceived); ok && m.Origin.Kind == "http" && !m.Detach && m.Place.Channel == "" {
+	m, ok := e.Body.(*ledger.MessageReceived)
+	switch {
+	case ok && m.Ask != nil: // the process that took it is gone, so the answer is no
+		j.withdrawn = &endedError{code: codeRestarted, reason: "approvalbot restarted before people were asked"}
+	case ok && m.Origin.Kind == "http" && !m.Detach && m.Place.Channel == "":
 		j.withdrawn = &endedError{code: codeRestarted, reason: "approvalbot restarted before its turn came, and nobody waits for it any more"}
 	}
 	a.mu.Lock()

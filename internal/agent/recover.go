@@ -70,6 +70,9 @@ func (a *Agent) closeRun(ctx context.Context, id, why string) (session string, e
 
 func (a *Agent) closeCall(ctx context.Context, state *ledger.Run, c *ledger.Call, why string) error {
 	t := target{session: state.Session, run: state.ID, call: c.ToolCall}
+	if !c.StartedAt.IsZero() && state.Started.Program != "" {
+		return a.closeExternal(ctx, t, state.Started.Program, why)
+	}
 	if !c.StartedAt.IsZero() {
 		return a.finish(ctx, t, failed(codeUnknown, sentence(why+" while this was running")+
 			" Whether it was performed, wholly or in part, is not known. It is not run again by itself; check before you do.", ""))

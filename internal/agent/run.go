@@ -12,6 +12,7 @@ import (
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/model"
 	"approvalbot/internal/policy"
+	"approvalbot/internal/tools"
 )
 
 // The codes of run_finished.
@@ -53,6 +54,8 @@ type run struct {
 	session string
 	started *ledger.RunStarted
 	policy  *policy.Policy
+	tools   *tools.Set
+	asked   *ledger.ProgramAsk // what another program wants to do; nil in a run with a model
 	asks    atomic.Int64
 }
 
@@ -73,7 +76,7 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 	a.begin(ctx, r, msg, cancel)
 	defer a.end(r.id)
 
-	end, err := r.rounds(runCtx)
+	end, err := r.workOff(runCtx)
 	if err == nil {
 		_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: ledger.System, Body: end})
 	}
@@ -83,10 +86,18 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 	}
 }
 
+// workOff does what the run is for. An error means that the run is halted.
+func (r *run) workOff(ctx context.Context) (*ledger.RunFinished, error) {
+	if r.asked != nil {
+		return r.external(ctx)
+	}
+	return r.rounds(ctx)
+}
+
 // take records that the message's turn has come. It returns nil if the message was taken before.
 func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 	m := msg.Body.(*ledger.MessageReceived)
-	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m)}
+	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m), tools: a.Tools, asked: m.Ask}
 	for {
 		people, err := a.requesters(ctx, msg)
 		if err != nil {
@@ -99,6 +110,9 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 			Mode: firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
 			Sandbox: string(settings.SandboxMode), PolicyHash: r.policy.Hash(),
 			Surface: m.Surface, Detach: m.Detach,
+		}
+		if m.Ask != nil {
+			r.started.Program, r.started.Model, r.started.System, r.started.Tools = m.Ask.Program, "", "", nil
 		}
 		_, err = a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
 		var conflict *ledger.ConflictError

@@ -116,6 +116,9 @@ func (t *Transcript) completed(b *ledger.ModelCompleted) {
 
 // finished notes a result. State is always filled in, a result is never added twice.
 func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
+	if len(t.calls) == 0 {
+		return // what another program asked for: no model waits for it
+	}
 	id := callID{e.Run, e.Call}
 	if _, again := t.told[id]; again || !t.asked(e.Call) {
 		return // told already, or of a call that the model doesn't know of: its message was erased

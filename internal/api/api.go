@@ -31,6 +31,12 @@
 // surfaces have. The caller's disconnect ends the run, unless it is detached or talks in Slack, too. A follower that is
 // dropped because it is slow is no disconnect.
 //
+// # A program that acts itself
+//
+// POST /api/approvals opens an ask for an action that the caller will perform. It is a run with one call and no model; the
+// caller polls for the answer, so nothing ends when it disconnects. It may act when the status is approved, which it is
+// told after the start of the call is on disk, and then says how it went.
+//
 // # Owners
 //
 // [Server.Run] owns the hub and the connections and waits for both.
@@ -93,6 +99,9 @@ type Agent interface {
 	// Stop ends a run. It returns a *approvals.RefusedError if that person may not, and ErrNotRunning if
 	// there is nothing to end.
 	Stop(ctx context.Context, run string, by ledger.Actor) error
+	// Report records how an action went that another program asked for, and returns when its call has its end. It is
+	// ErrNotStarted if it wasn't approved, and a *ledger.ConflictError with the earlier report if there is one.
+	Report(ctx context.Context, run string, by ledger.Actor, o *ledger.OutcomeReported) error
 }
 
 // Config is what a server is made of. Everything is required but Hosts, Channels, UserName, Metrics and Redactor.
@@ -233,6 +242,9 @@ func (s *Server) routes() http.Handler {
 		"/api/agent/approvals/{runId}/{toolCallId}": {http.MethodPost: s.with(s.postApproval, ScopeDecide)},
 		"/api/agent/runs/{runId}/stop":              {http.MethodPost: s.with(s.postStop, ScopeRun, ScopeDecide)},
 		"/api/agent/runs/{runId}/events":            {http.MethodGet: s.with(s.getEvents, ScopeRead)},
+		"/api/approvals":                            {http.MethodPost: s.with(s.postAsk, ScopeRun)},
+		"/api/approvals/{id}":                       {http.MethodGet: s.with(s.getAsk, ScopeRun, ScopeRead)},
+		"/api/approvals/{id}/outcome":               {http.MethodPost: s.with(s.postOutcome, ScopeRun)},
 		"/api/agent/sessions":                       {http.MethodGet: s.with(s.getSessions, ScopeRead)},
 		"/api/agent/sessions/{sessionId...}":        {http.MethodGet: s.with(s.getSession, ScopeRead)},
 	} {

@@ -35,6 +35,7 @@ type runRecord struct {
 	Reason    string           `json:"reason,omitempty"`
 	Answer    string           `json:"answer,omitempty"`
 	Model     string           `json:"model,omitempty"`
+	Program   string           `json:"program,omitempty"` // who performs its one call, where it isn't ours
 	Mode      string           `json:"approvalMode,omitempty"`
 	Policy    string           `json:"approvalPolicy,omitempty"`
 	Sandbox   string           `json:"sandboxMode,omitempty"`
@@ -74,6 +75,9 @@ func (v views) run(r *ledger.Run) *runRecord {
 	out := &runRecord{RunID: r.ID, Status: r.Status(), By: personOf(r.StartedBy), StartedAt: r.StartedAt.UTC(), Steps: len(r.Rounds), Calls: []callRecord{}}
 	if b := r.Started; b != nil {
 		out.Model, out.Mode, out.Policy, out.Sandbox = b.Model, b.Mode, b.Policy, b.Sandbox
+	}
+	if b := r.Started; b != nil {
+		out.Program = b.Program
 	}
 	if b := r.Finished; b != nil {
 		at := r.EndedAt.UTC()

@@ -102,6 +102,8 @@ func (c *cast) apply(e ledger.Event) {
 		for _, tc := range b.ToolCalls {
 			c.tools[tc.ID], c.order[tc.ID] = tc.Name, len(c.order)
 		}
+	case *ledger.CallRequested:
+		c.tools = map[string]string{b.Call.ID: b.Call.Name}
 	case *ledger.PermissionDecided:
 		if b.Type == ledger.Ask && c.asks != nil {
 			c.asks[e.Call] = b.Reason

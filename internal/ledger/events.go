@@ -56,6 +56,7 @@ func ClaimFinish(run, call string) Claim       { return claim("finish", run, cal
 func ClaimRunSettled(run string) Claim         { return claim("run_settled", run) }
 func ClaimOrigin(o Origin) Claim               { return o.claim() }
 func ClaimShown(approval, ch, ts string) Claim { return claim("shown", approval, ch, ts) }
+func ClaimOutcome(run, call string) Claim      { return claim("outcome", run, call) }
 
 // ActorKind says what sort of party an actor is.
 type ActorKind string
@@ -165,6 +166,18 @@ type MessageReceived struct {
 	Surface string `json:"surface,omitempty"`        // http: its sender follows the run and can show an ask
 	Detach  bool   `json:"detach,omitempty"`         // the run goes on when its sender is gone
 	Request string `json:"requestDigest,omitempty"`  // SHA-256, hex, of the request: what an Idempotency-Key stands for
+
+	Ask *ProgramAsk `json:"ask,omitempty"` // a program asks whether it may do something; then no model takes part
+}
+
+// A ProgramAsk is an action that another program wants to perform itself, if people approve it.
+type ProgramAsk struct {
+	Program   string        `json:"program"` // the name of its token
+	Tool      string        `json:"toolName"`
+	Arguments string        `json:"argumentsJson"` // canonical
+	Reason    string        `json:"reason,omitempty"`
+	Cwd       string        `json:"cwd,omitempty"`
+	Timeout   time.Duration `json:"timeout,omitempty"` // nanoseconds for people to answer; 0: what the settings say
 }
 
 // The approval modes: whether the run it belongs to has a way to ask people.
@@ -188,6 +201,7 @@ type RunStarted struct {
 	PolicyHash string          `json:"policyHash"`
 	Surface    string          `json:"surface,omitempty"` // http: its starter follows it and can show an ask
 	Detach     bool            `json:"detach,omitempty"`  // it goes on when its starter is gone
+	Program    string          `json:"program,omitempty"` // who performs its one call, in place of a model and our tools
 }
 
 // SurfaceHTTP is the surface of a run that is followed over HTTP.
@@ -250,6 +264,30 @@ type ModelCompleted struct {
 	Raw         json.RawMessage `json:"raw,omitempty"` // the provider's own blocks, opaque
 	SampledFrom int64           `json:"sampledFrom"`   // Seq of the last event that the request was built from
 	RequestHash string          `json:"requestHash"`   // SHA-256, hex, of the request that was sent
+}
+
+// CallRequested: a program asks for one call, which it will perform itself. It stands where a model's sample stands in
+// other runs.
+type CallRequested struct {
+	Call   ToolCall `json:"toolCall"`
+	Reason string   `json:"reason,omitempty"` // why, in the program's own words, which nobody checked
+	Cwd    string   `json:"cwd,omitempty"`
+}
+
+// OutcomeType is what is known of an action that another program was allowed to perform.
+type OutcomeType string
+
+const (
+	OutcomeDone   OutcomeType = "done"   // it says that it did it
+	OutcomeFailed OutcomeType = "failed" // it says that it failed
+	OutcomeNone   OutcomeType = "none"   // it didn't say anything; nothing is known
+)
+
+// OutcomeReported: the program said how its action went, or the time for saying so is over. The first one counts.
+type OutcomeReported struct {
+	Outcome OutcomeType `json:"outcome"`
+	Output  string      `json:"output,omitempty"` // the program's words
+	Reason  string      `json:"reason,omitempty"` // of none: why no more is waited for
 }
 
 // DecisionType is what the policy says of a call.
@@ -431,6 +469,8 @@ func (*RunStarted) Kind() string        { return "run_started" }
 func (*RunStopRequested) Kind() string  { return "run_stop_requested" }
 func (*RunFinished) Kind() string       { return "run_finished" }
 func (*ModelCompleted) Kind() string    { return "model_completed" }
+func (*CallRequested) Kind() string     { return "call_requested" }
+func (*OutcomeReported) Kind() string   { return "outcome_reported" }
 func (*PermissionDecided) Kind() string { return "permission_decided" }
 func (*ApprovalRequested) Kind() string { return "approval_requested" }
 func (*ApprovalShown) Kind() string     { return "approval_shown" }
@@ -458,6 +498,8 @@ func (b *RunStarted) Claims(e Event) []Claim {
 func (b *RunStopRequested) Claims(Event) []Claim    { return nil }
 func (b *RunFinished) Claims(e Event) []Claim       { return []Claim{ClaimRunEnd(e.Run)} }
 func (b *ModelCompleted) Claims(Event) []Claim      { return nil }
+func (b *CallRequested) Claims(e Event) []Claim     { return []Claim{claim("call", e.Run)} }
+func (b *OutcomeReported) Claims(e Event) []Claim   { return []Claim{ClaimOutcome(e.Run, e.Call)} }
 func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{ClaimDecision(e.Run, e.Call)} }
 func (b *ApprovalRequested) Claims(e Event) []Claim {
 	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}

@@ -14,9 +14,10 @@ type rules struct {
 }
 
 type ruleRun struct {
-	calls  map[string]*ruleCall
-	asks   map[string]*ruleAsk
-	opaque bool // a body was erased: what follows can't be judged any more
+	calls   map[string]*ruleCall
+	asks    map[string]*ruleAsk
+	program bool // another program performs its call
+	opaque  bool // a body was erased: what follows can't be judged any more
 }
 
 type ruleCall struct {
@@ -77,8 +78,20 @@ func (r *ruleRun) check(e Event) string {
 		return ""
 	}
 	switch b := e.Body.(type) {
+	case *RunStarted:
+		r.program = b.Program != ""
 	case *ModelCompleted:
-		return r.modelCompleted(b)
+		if r.program {
+			return "a model takes part in a run that is a program's"
+		}
+		return r.called(b.ToolCalls...)
+	case *CallRequested:
+		if !r.program {
+			return "a program asks for a call in a run that isn't a program's"
+		}
+		return r.called(b.Call)
+	case *OutcomeReported:
+		return r.call(e.Call).outcome()
 	case *PermissionDecided:
 		r.call(e.Call).decision = b.Type
 	case *ApprovalRequested:
@@ -106,8 +119,8 @@ func (r *ruleRun) call(id string) *ruleCall {
 	return r.calls[id]
 }
 
-func (r *ruleRun) modelCompleted(b *ModelCompleted) string {
-	for _, tc := range b.ToolCalls {
+func (r *ruleRun) called(calls ...ToolCall) string {
+	for _, tc := range calls {
 		if r.calls[tc.ID] != nil {
 			return fmt.Sprintf("the call %q was made before in its run", tc.ID)
 		}
@@ -165,6 +178,16 @@ func (c *ruleCall) start(b *ToolStarted) string {
 		return "a call starts that nobody allowed"
 	case c.ask.digest != b.Digest:
 		return "what starts is not what was approved"
+	}
+	return ""
+}
+
+func (c *ruleCall) outcome() string {
+	switch {
+	case !c.started:
+		return "an outcome is reported of a call that didn't start"
+	case c.finished:
+		return "an outcome is reported of a call that has ended"
 	}
 	return ""
 }

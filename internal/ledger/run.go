@@ -45,8 +45,10 @@ type Call struct {
 	Round      int
 	State      CallState
 	Decision   *PermissionDecided
-	Approval   *Approval // where it was asked
-	StartedAt  time.Time // zero: it did not start
+	Claim      string           // why, in the words of the program that asked for it
+	Approval   *Approval        // where it was asked
+	Outcome    *OutcomeReported // of a call that another program performs
+	StartedAt  time.Time        // zero: it did not start
 	Finished   *ToolFinished
 	FinishedAt time.Time
 }
@@ -135,6 +137,10 @@ func (r *Run) Apply(e Event) {
 		r.Finished, r.EndedAt = b, e.Time
 	case *ModelCompleted:
 		r.applyModel(e, b)
+	case *CallRequested:
+		if c := r.add(b.Call, 0); c != nil {
+			c.Claim = b.Reason
+		}
 	case *MessagePosted:
 		r.Posted = append(r.Posted, Posted{Thing: b.Thing, Channel: b.Channel, TS: b.TS, Rendering: b.Rendering})
 	case *MessageSettled:
@@ -159,17 +165,23 @@ func (r *Run) applyErased(e Event) {
 
 func (r *Run) applyModel(e Event, b *ModelCompleted) {
 	r.Rounds = append(r.Rounds, Round{ModelCompleted: b, Seq: e.Seq, At: e.Time})
+	for _, tc := range b.ToolCalls {
+		r.add(tc, b.Round)
+	}
+}
+
+// add takes in a new call; nil if there is one with its id.
+func (r *Run) add(tc ToolCall, round int) *Call {
 	if r.calls == nil {
 		r.calls, r.asks = map[string]*Call{}, map[string]*Approval{}
 	}
-	for _, tc := range b.ToolCalls {
-		if r.calls[tc.ID] != nil {
-			continue // ids are made unique before they are recorded; the first one keeps its history
-		}
-		c := &Call{ToolCall: tc, Round: b.Round, State: InputAvailable}
-		r.Calls = append(r.Calls, c)
-		r.calls[tc.ID] = c
+	if r.calls[tc.ID] != nil {
+		return nil // ids are made unique before they are recorded; the first one keeps its history
 	}
+	c := &Call{ToolCall: tc, Round: round, State: InputAvailable}
+	r.Calls = append(r.Calls, c)
+	r.calls[tc.ID] = c
+	return c
 }
 
 func (r *Run) applySettled(b *MessageSettled) {
@@ -218,6 +230,10 @@ func (r *Run) applyCall(e Event) {
 		}
 	case *ToolStarted:
 		c.StartedAt = e.Time
+	case *OutcomeReported:
+		if c.Outcome == nil {
+			c.Outcome = b
+		}
 	case *ToolFinished:
 		if c.Finished == nil {
 			c.Finished, c.FinishedAt = b, e.Time

@@ -23,6 +23,9 @@ func (v *renderer) answer(run *ledger.Run) []rendering {
 	if f == nil {
 		return nil
 	}
+	if programOf(run) != "" {
+		return v.unasked(run)
+	}
 	var parts []unit
 	unknown := unknownOutcomes(run)
 	switch {

@@ -89,7 +89,10 @@ func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) render
 
 // cardFinal tells whether no later event changes the card. A denial is the end
 // of it, although the call's own end is written after it.
-func (v *renderer) cardFinal(c *ledger.Call, _ *ledger.Run) bool {
+func (v *renderer) cardFinal(c *ledger.Call, run *ledger.Run) bool {
+	if programOf(run) != "" && run.Finished == nil {
+		return false // it is the only message of its run, so the last one, too
+	}
 	switch endingOf(c) {
 	case endPending, endStarting, endRunning:
 		return false
@@ -227,11 +230,19 @@ func (q request) noted(m room, whole bool) string {
 // circumstances are why it asks, who asked, and who may approve.
 func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
 	a := c.Approval
-	lines := []slack.RichTextElement{paragraph(bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval")))}
+	lines := append(v.performer(run), paragraph(bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval"))))
+	if c.Claim != "" && whole {
+		lines = append(lines,
+			paragraph(bold("What the program says about it"), text(" (its own words, not checked):")),
+			quote(text(v.line(c.Claim, m.claim))))
+	}
 	if claim := roundText(run, c.Round); strings.TrimSpace(claim) != "" && whole {
 		lines = append(lines,
 			paragraph(bold("What the agent says about it"), text(" (its own words, not checked):")),
 			quote(text(v.line(claim, m.claim))))
+	}
+	if a.Cwd != "" && programOf(run) != "" {
+		lines = append(lines, paragraph(bold("Runs in: "), code(v.line(a.Cwd, m.reason))))
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(a.Requesters, run.StartedBy))
@@ -315,6 +326,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
+	content = append(content, v.whoseAction(run)...)
 	content = append(content, paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...))
 	return []slack.Block{richText(content...), note(reference(c.Approval))}
 }

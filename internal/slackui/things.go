@@ -120,7 +120,7 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 
 // received makes the progress of a message that is to start a run. Its turn may come at once.
 func (b *book) received(e ledger.Event, m *ledger.MessageReceived) {
-	if m.Disposition != ledger.Starts || m.Place.Channel == "" || b.mail[e.Seq].Seq != 0 {
+	if m.Disposition != ledger.Starts || m.Place.Channel == "" || m.Ask != nil || b.mail[e.Seq].Seq != 0 {
 		return
 	}
 	b.mail[e.Seq] = e
@@ -164,10 +164,12 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 // sync makes the things that the run now has.
 func (b *book) sync(run *ledger.Run, r *renderer) {
 	place := run.Started.Place
-	t := b.thing(progressOf(run.Started.Message), run.ID, place)
-	if t.run == "" {
-		t.run, t.notBefore = run.ID, time.Time{}
-		b.byRun[run.ID] = append(b.byRun[run.ID], t)
+	if run.Started.Program == "" { // another program's ask is its card, and nothing else
+		t := b.thing(progressOf(run.Started.Message), run.ID, place)
+		if t.run == "" {
+			t.run, t.notBefore = run.ID, time.Time{}
+			b.byRun[run.ID] = append(b.byRun[run.ID], t)
+		}
 	}
 	for _, c := range run.Calls {
 		if a := c.Approval; a != nil && slices.Contains(a.Surfaces, surface) {

@@ -39,6 +39,8 @@ const (
 const (
 	codeAborted = "ABORTED"
 	codeUnknown = "OUTCOME_UNKNOWN"
+
+	codeNoOutcome = "NO_OUTCOME" // another program was allowed to do it and didn't say how it went
 )
 
 // endingOf reads where a call that was asked about stands. What the journal
@@ -83,7 +85,7 @@ func endOf(f *ledger.ToolFinished, denied ending) ending {
 		return denied
 	case f.Code == codeAborted:
 		return endStopped
-	case f.Code == codeUnknown:
+	case f.Code == codeUnknown, f.Code == codeNoOutcome:
 		return endUnknown
 	}
 	return endFailed
@@ -100,6 +102,10 @@ func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 		p.say("Approved by ")
 		v.people(p, approversOf(a))
 		p.say(", ").at(a.ResolvedAt)
+	}
+	if program := programOf(run); program != "" && performed(end) {
+		v.reported(p, program, c, end)
+		return p
 	}
 	switch end {
 	case endStarting:
