@@ -129,7 +129,7 @@ func TestAskApprovedAndReported(t *testing.T) {
 				call := w.runs()[0].Calls[0]
 				mustBe(t, "state", string(call.State), c.state)
 				mustBe(t, "wait", p.do("GET", "/api/approvals/"+id+"?wait=5m", "").str("approval.status"), c.status)
-				mustSay(t, w.audit(id), "deploy", c.state, "approved")
+				mustSay(t, w.audit(id), "deploy", c.state, "approved", "which acts itself", "no model is told of it")
 			})
 		})
 	}

@@ -29,6 +29,14 @@ type Reading struct {
 	Erasing    ledger.Event      // the pruning that erased it; no body where it wasn't
 }
 
+// program is the other program whose own action the run was about; empty for a run of the agent.
+func (r *Reading) program() string {
+	if r.Run.Started == nil {
+		return ""
+	}
+	return r.Run.Started.Program
+}
+
 // Read reads a run. [ErrNoRun] says that there is none.
 func Read(ctx context.Context, j *ledger.Reader, id string) (*Reading, error) {
 	run, ok, err := j.LoadRun(ctx, id)

@@ -81,6 +81,7 @@ type called struct {
 	Steps                       []step
 	End                         []pair // state, source, code, reason: the same as everywhere
 	Seen                        bool
+	NoModel                     bool // the action was another program's own
 	Ended                       bool
 	Arguments, Digest           string
 	Preview, PreviewKind        string
@@ -171,7 +172,11 @@ func (b builder) facts() []pair {
 		facts = append(facts, pair{"Waited for people", fmt.Sprintf("%s in %s", took(wait), count(asks, "ask", "asks"))})
 	}
 	if s := run.Started; s != nil {
-		facts = append(facts, pair{"Model", b.line(s.Model)}, pair{"Policy", b.line(s.Policy + " · " + s.Sandbox)})
+		who := pair{"Model", b.line(s.Model)}
+		if program := b.r.program(); program != "" {
+			who = pair{"Program", b.line(program) + ", which acts itself"}
+		}
+		facts = append(facts, who, pair{"Policy", b.line(s.Policy + " · " + s.Sandbox)})
 	}
 	return facts
 }
@@ -315,7 +320,7 @@ func (b builder) round(round ledger.Round) item {
 func (b builder) call(c *ledger.Call) called {
 	v := called{
 		ID: b.line(c.ID), Tool: b.line(c.Name), State: string(c.State), Tone: stateTone(c.State), Provider: b.line(c.ProviderID),
-		Arguments: b.arguments(c.Arguments, textMost), Seen: b.r.Transcript.Seen(b.r.Run.ID, c.ID), Ended: c.Finished != nil,
+		Arguments: b.arguments(c.Arguments, textMost), Seen: b.r.Transcript.Seen(b.r.Run.ID, c.ID), NoModel: b.r.program() != "", Ended: c.Finished != nil,
 		Steps: b.steps(c),
 	}
 	if a := c.Approval; a != nil {

@@ -175,7 +175,11 @@ func (p *printer) head(r *Reading) {
 	p.field(0, "session", plainText, p.line(run.Session))
 	p.field(0, "started", plainText, stamp(run.StartedAt)+" by "+p.who(&run.StartedBy))
 	if run.Started != nil {
-		p.field(0, "model", plainText, p.line(run.Started.Model))
+		if program := r.program(); program != "" {
+			p.field(0, "program", plainText, p.line(program)+", which acts itself")
+		} else {
+			p.field(0, "model", plainText, p.line(run.Started.Model))
+		}
 		p.field(0, "policy", plainText, fmt.Sprintf("%s, %s, %s", p.line(run.Started.Policy), p.line(run.Started.Sandbox), p.line(run.Started.Mode)))
 	}
 	p.field(0, "status", statusColor(run.Status()), string(run.Status()))
@@ -220,7 +224,10 @@ func (p *printer) calls(r *Reading) {
 	}
 	for _, c := range r.Run.Calls {
 		seen := p.paint(waiting, "the model has not seen its result")
-		if r.Transcript.Seen(r.Run.ID, c.ID) {
+		switch {
+		case r.program() != "":
+			seen = p.paint(faint, "no model is told of it")
+		case r.Transcript.Seen(r.Run.ID, c.ID):
 			seen = p.paint(faint, "the model has seen its result")
 		}
 		p.write(fmt.Sprintf("  %s  %s  %s  (%s)\n", p.paint(strong, p.line(c.ID)), p.line(c.Name), p.paint(stateColor(c.State), p.state(c)), seen))

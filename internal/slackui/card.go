@@ -105,7 +105,7 @@ func fits(blocks []slack.Block) bool { return weight(blocks...) <= maxMessage }
 // pendingCard is a card that waits; whole says that it shows all of the content.
 func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until time.Time, m room, whole bool) []slack.Block {
 	a := c.Approval
-	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(whole)}
+	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(whole, run)}
 	if whole {
 		content = append(content, preformatted(q.body))
 	} else {
@@ -122,8 +122,10 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 
 // lead is the line above the content. Where something of it is hidden it must not
 // say that this is all.
-func (q request) lead(whole bool) *slack.RichTextSection {
+func (q request) lead(whole bool, run *ledger.Run) *slack.RichTextSection {
 	switch {
+	case programOf(run) != "" && whole && q.secrets == 0 && !q.veiled: // what it will do, only the program knows
+		return paragraph(text("Exactly what "), code(q.tool), text(" is asked for:"))
 	case !whole:
 		return paragraph(text("The beginning of what "), code(q.tool), text(" is to do:"))
 	case q.secrets > 0 || q.veiled:

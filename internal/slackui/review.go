@@ -68,7 +68,7 @@ func (v *renderer) modal(c *ledger.Call, blocks ...slack.Block) slack.ModalViewR
 // reviewBlocks are the modal's content; complete says that all of the request is
 // shown or linked.
 func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body slack.RichTextElement, complete bool) []slack.Block {
-	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(true), body}
+	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(true, run), body}
 	a := c.Approval
 	content = append(content, v.warnings(q, a, usualRoom, true)...)
 	var buttons []slack.BlockElement
