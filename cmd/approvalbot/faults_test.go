@@ -52,6 +52,11 @@ func TestFaults(t *testing.T) {
 		{"20 times 503 on the update that ends the card", nil, []devslack.Fault{{Method: "chat.update", Times: 20, Status: 503}}},
 		{"429 storm on the update that ends the card", nil, []devslack.Fault{{Method: "chat.update", Times: 10, RetryAfter: &two}}},
 		{"ok:false on the update that ends the card", nil, []devslack.Fault{{Method: "chat.update", Times: 3, Error: "internal_error"}}},
+		{"a code that nobody knows on posts", []devslack.Fault{{Method: "chat.postMessage", Times: 3, Error: "never_heard_of"}}, nil},
+		{"access_denied on updates, before the click and after", []devslack.Fault{{Method: "chat.update", Times: 2, Error: "access_denied"}},
+			[]devslack.Fault{{Method: "chat.update", Times: 8, Error: "access_denied"}}},
+		{"a code that nobody knows on updates", nil, []devslack.Fault{{Method: "chat.update", Times: 8, Error: "never_heard_of"}}},
+		{"private sentences are turned away", nil, []devslack.Fault{{Method: "chat.postEphemeral", Times: -1, RetryAfter: &two}}},
 		{"the event comes twice", []devslack.Fault{{Socket: "duplicate_event", Times: 2}}, nil},
 		{"the event's ack is late", []devslack.Fault{{Socket: "delay_ack", Times: 1}}, nil},
 		{"the click's ack is late", nil, []devslack.Fault{{Socket: "delay_ack", Times: 1}}},
@@ -76,6 +81,47 @@ func TestFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A guest clicks like mad while Slack takes no private sentences: the one who may decide decides.
+func TestAGuestKeepsNobodyFromDeciding(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		half := 30
+		w.fault(devslack.Fault{Method: "chat.postEphemeral", Times: -1, RetryAfter: &half})
+		thread := w.ask("alice", "run `printf x >> log`")
+		card := w.card(thread)
+		for range 20 {
+			w.click("gus", card, "approve")
+		}
+		w.click("bob", card, "approve")
+		w.pass(2 * time.Second)
+		w.once(thread)
+	})
+}
+
+// A secret in a command stands in no message, whichever of them shortens the command.
+func TestASecretIsInNoMessage(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		const secret = "correct-horse-battery-staple"
+		thread := w.ask("alice", "run `printf "+strings.Repeat("x", 85)+` && PASSWORD="`+secret+`" printf x >> log`+"`")
+		w.click("bob", w.card(thread), "approve")
+		w.pass(time.Minute)
+		w.once(thread)
+		all, err := w.slack.Messages(w.general(), thread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
+			if m.User == w.user("alice") {
+				continue
+			}
+			for i := 0; i+8 <= len(secret); i++ {
+				if part := secret[i : i+8]; strings.Contains(m.Text, part) || strings.Contains(string(m.Blocks), part) {
+					t.Fatalf("%q is in %s %s", part, m.Text, m.Blocks)
+				}
+			}
+		}
+	})
 }
 
 // A click that Slack loses can be made again.

@@ -3,8 +3,9 @@
 // # In
 //
 // One Socket Mode connection delivers envelopes, and one goroutine reads them (socket.go) that never waits: work goes
-// into lanes (lanes.go), one for each conversation and each ask, so that a thread keeps its order and a slow look-up
-// holds up nothing else. Every envelope is acknowledged, also those that nobody understands. A message is handed to the
+// into lanes (lanes.go), one for each conversation, and one for each ask and person, so that a thread keeps its order and
+// a slow look-up of one person holds up nobody else. What follows from a click or message besides its effect, such as a
+// private sentence, has lanes of its own (replies.go): no decision waits for what somebody is told. Every envelope is acknowledged, also those that nobody understands. A message is handed to the
 // agent, which journals it before the acknowledgement; what can't be journalled isn't acknowledged, and Slack delivers it
 // again. A click is handed to the approvals, and acknowledged when its decision is committed or after 2.5 seconds,
 // whichever is first. Nothing that an envelope says about an ask is believed but the approvalId in the button: team, app,
@@ -25,6 +26,10 @@
 //	                            outbox ── chat.postMessage / chat.update ── message_posted, message_settled ── journal
 //	           confirmed ───────┘
 //
+// A no of Slack's ends a message only where it is certain to stay (verdict.go): the message or channel doesn't exist any
+// more. Any other code is tried again, ever more rarely, by the next process too, because a card that keeps its buttons
+// lies. Where a message can't be edited any more, its last state is posted as a new one, once.
+//
 // # Invariants
 //
 //   - A card is rendered from the journal, never from the payload of a click. A terminal card has no buttons and a
@@ -35,7 +40,8 @@
 //   - What is shown to approve is complete, or there is no Approve there.
 //   - Text that others wrote (arguments, model, tools, names) goes only into rich_text and plain_text elements, every
 //     character that can't be seen made visible, every secret replaced by its length.
-//     Our own words alone go into mrkdwn and into titles.
+//     Our own words alone go into mrkdwn and into titles. Secrets are hidden before anything is shortened, and what is
+//     one in a request is one in everything that is said about it.
 //   - Every rendering fits Slack's limits, whatever stands in the journal (fit, weight); the same events always give the
 //     same bytes, so its hash can be checked years later.
 //   - This is the only package that knows slack-go.

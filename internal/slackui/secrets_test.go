@@ -56,8 +56,8 @@ func secretive(t *rapid.T, own string) (command, secret string) {
 	}
 	words := rapid.SliceOfN(rapid.SampledFrom([]string{"ls", "-la", "x.txt", "&&", "true", "<&>", "häuser", "go", "\t"}), 0, 5)
 	before := strings.Join(words.Draw(t, "before"), " ")
-	before += strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "offset")) + " "
-	after := rapid.SampledFrom([]string{"", "\nls", " | tee log", " | tee log", " " + strings.Repeat("y", 300)}).Draw(t, "after")
+	before += strings.Repeat("x", rapid.IntRange(0, 150).Draw(t, "offset")) + " "
+	after := rapid.SampledFrom([]string{"", "\nls", " | tee log", " | tee log", " " + strings.Repeat("y", 130)}).Draw(t, "after")
 	if rapid.IntRange(0, 40).Draw(t, "long") == 40 {
 		after += strings.Repeat("\nls -la /tmp", 1200) // more than fits a card
 	}
@@ -89,10 +89,10 @@ func TestNoPartOfASecretIsInATitle(t *testing.T) {
 	d := shellOf(t)
 	secrets := []string{own, "AI" + "za" + strings.Repeat("0aB", 11) + "0a", "npm" + "_" + strings.Repeat("0aB", 12), "ghp" + "_" + strings.Repeat("0aB", 12)}
 	for _, place := range givenAway {
-		for offset := 50; offset < 150; offset += 3 {
+		for offset := 60; offset < 130; offset += 5 {
 			secret := "Qcorrect-0123456789-horse9"
 			if place.letters == "" {
-				secret = secrets[offset/3%len(secrets)]
+				secret = secrets[offset/5%len(secrets)]
 			}
 			command := strings.Repeat("x", offset) + " " + fmt.Sprintf(place.around, secret) + strings.Repeat(" y", offset%3*40)
 			for _, cut := range []int{0, 100} {
@@ -188,18 +188,24 @@ func everything(t *rapid.T, v *renderer, d describer, command string) map[string
 		shown["file"] = string(file.content)
 		shown["review linked"] = encoded(t, v.reviewLinked(&pending.run, pending.call("call_1"), "https://slack.test/f"))
 	}
-	for name, s := range map[string]*story{
-		"done":    told().approve("call_1", alice).started("call_1").done("call_1", "+ "+command),
-		"denied":  told().deny("call_1", bob, "I don't like "+command),
-		"failed":  told().approve("call_1", alice).started("call_1").finish("call_1", ledger.ToolFinished{State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "it said no", Output: "sh: " + command}),
-		"unknown": told().approve("call_1", alice).started("call_1").finish("call_1", ledger.ToolFinished{State: ledger.OutputError, Code: codeUnknown}),
-	} {
-		s.end(ledger.RunSucceeded, "I ran `"+command+"`.", "")
-		see(name, v.card(&s.run, s.call("call_1"), time.Time{}))
-		see(name+" progress", v.progress(message(command), &s.run))
-		for i, a := range v.answer(&s.run) {
-			see(fmt.Sprint(name, " answer ", i), a)
-		}
+	name := rapid.SampledFrom([]string{"done", "denied", "failed", "unknown"}).Draw(t, "ending")
+	s := told()
+	switch name {
+	case "done":
+		s.approve("call_1", alice).started("call_1").done("call_1", "+ "+command)
+	case "denied":
+		s.deny("call_1", bob, "I don't like "+command)
+	case "failed":
+		s.approve("call_1", alice).started("call_1").finish("call_1", ledger.ToolFinished{
+			State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "it said no", Output: "sh: " + command})
+	case "unknown":
+		s.approve("call_1", alice).started("call_1").finish("call_1", ledger.ToolFinished{State: ledger.OutputError, Code: codeUnknown})
+	}
+	s.end(ledger.RunSucceeded, "I ran `"+command+"`.", "")
+	see(name, v.card(&s.run, s.call("call_1"), time.Time{}))
+	see(name+" progress", v.progress(message(command), &s.run))
+	for i, a := range v.answer(&s.run) {
+		see(fmt.Sprint(name, " answer ", i), a)
 	}
 	return shown
 }
