@@ -50,7 +50,7 @@ func TestHTTPBeforeAnything(t *testing.T) {
 		}
 		w.client("wrong-token-wrong").do("GET", "/api/agent/approvals", "").must(t, 401, "")
 		p.do("POST", "/api/agent", order("hello"), "Sec-Fetch-Site", "cross-site").must(t, 403, "")
-		p.do("POST", "/api/agent/runs/run_none/stop", "").must(t, 409, "NOT_RUNNING")
+		p.do("POST", "/api/agent/runs/run_none/stop", "").must(t, 404, "NOT_FOUND")
 		if len(w.runs()) != 0 {
 			t.Error("something was started")
 		}
@@ -286,6 +286,49 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 // Two followers, one cut in the middle: both see everything once, in order.
+// A run that waits for its turn is known to its caller at once, and can be stopped before it begins.
+func TestStopBeforeItsTurn(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		p := w.client(localToken)
+		first := p.listen("POST", "/api/agent/stream", order(proof))
+		session := first.until("debug").str("event.sessionId")
+		ask := first.until("approvalRequired")
+		began := time.Now()
+		second := p.listen("POST", "/api/agent/stream", order("write a.txt: x", "sessionId", fmt.Sprintf("%q", session), "onDisconnect", `"detach"`))
+		run := second.until("debug").str("event.runId")
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("its caller was told which run it is after %s", waited)
+		}
+		p.do("POST", "/api/agent/runs/"+run+"/stop", "").must(t, 200, "")
+		p.do("POST", "/api/agent/runs/run_unknown/stop", "").must(t, 404, "NOT_FOUND")
+		p.do("POST", "/api/agent/approvals/"+ask.str("request.runId")+"/"+ask.str("request.toolCallId"), `{"decision":"deny"}`).must(t, 200, "")
+		w.pass(5 * time.Second)
+		runs := w.runs()
+		if len(runs) != 2 || runs[1].Status() != ledger.RunCancelled || len(runs[1].Rounds) != 0 || w.exists("a.txt") {
+			t.Errorf("%d runs; the one that was stopped: %+v", len(runs), runs[len(runs)-1].Finished)
+		}
+		p.do("POST", "/api/agent/runs/"+run+"/stop", "").must(t, 409, "NOT_RUNNING")
+	})
+}
+
+// Whoever has seen a run's end is told that nothing more comes; an id that no event has is refused.
+func TestNothingMore(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		p := w.client(localToken)
+		l := p.listen("POST", "/api/agent/stream", order("list files"))
+		run := l.until("debug").str("event.runId")
+		all := ids(l.rest())
+		events := "/api/agent/runs/" + run + "/events"
+		resp, err := p.client.Do(p.request(context.Background(), "GET", events, "", "Last-Event-ID", all[len(all)-1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		mustBe(t, "the status after the end", resp.StatusCode, 204)
+		p.do("GET", events+"?after=1000000", "").must(t, 400, "INVALID_REQUEST")
+	})
+}
+
 func TestResume(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		p := w.client(localToken)

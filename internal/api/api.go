@@ -135,7 +135,8 @@ type Server struct {
 	notices  sync.WaitGroup
 
 	mu      sync.Mutex
-	callers map[string]int // of each run: how many of the connections that asked for it are there
+	callers map[string]int       // of each run: how many of the connections that asked for it are there
+	dropped map[string]time.Time // of each run: when the last of them was dropped for reading too slowly
 }
 
 // New makes a server. It listens nowhere before [Server.Run].
@@ -149,7 +150,7 @@ func New(c Config) (*Server, error) {
 	if c.Redactor == nil {
 		c.Redactor = redact.New()
 	}
-	s := &Server{Config: c, views: views{c.Redactor}, stopping: make(chan struct{}), callers: map[string]int{}}
+	s := &Server{Config: c, views: views{c.Redactor}, stopping: make(chan struct{}), callers: map[string]int{}, dropped: map[string]time.Time{}}
 	s.hub = newHub(c.Journal, s.views, c.Logger)
 	s.hub.alone = s.unfollowed
 	s.sessions = newSessions(c.Journal, s.views)

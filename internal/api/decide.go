@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
@@ -82,7 +83,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, t *Token) 
 // undecided is the answer to a decision that didn't count.
 func (s *Server) undecided(key approvals.Key, err error) error {
 	if res, snap, over := approvals.Ended(err); over {
-		p := &problem{status: http.StatusGone, code: "EXPIRED", message: "This request is over and was not performed: " + s.views.text(res.Reason) + "."}
+		p := &problem{status: http.StatusGone, code: "EXPIRED", message: "This request is over and was not performed: " + strings.TrimRight(s.views.text(res.Reason), ".") + "."}
 		if _, decided := errors.AsType[*approvals.ConflictError](err); decided {
 			p.status, p.code, p.message = http.StatusConflict, "ALREADY_DECIDED", s.decidedBy(res)
 		}

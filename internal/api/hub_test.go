@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -207,8 +208,16 @@ func TestCallersLeave(t *testing.T) {
 				}
 				callers[i].leave(t.Context(), why)
 			}
-			if d := cmp.Diff(c.want, got); d != "" || s.awaited("r") {
+			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
+			}
+			// Only who was dropped for being slow is expected back, and not for ever.
+			slow := slices.ContainsFunc(c.left, func(why error) bool { return errors.Is(why, errSlow) })
+			if s.awaited("r") != slow {
+				t.Errorf("awaited: %v", s.awaited("r"))
+			}
+			if s.dropped["r"] = time.Now().Add(-returnWithin - time.Second); s.awaited("r") {
+				t.Error("it is awaited for ever")
 			}
 		})
 	}

@@ -250,11 +250,21 @@ func (s *Server) expect(message ledger.Event) *caller {
 	return c
 }
 
-// awaited tells whether somebody who started the run is there.
+// returnWithin is how long somebody who was dropped because they read too slowly is expected back.
+const returnWithin = time.Minute
+
+// awaited tells whether somebody who started the run is there, or can be expected back: a reader who was dropped for being
+// slow can resume, and must not find its asks ended meanwhile.
 func (s *Server) awaited(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.callers[run] > 0
+	for r, since := range s.dropped {
+		if time.Since(since) > returnWithin {
+			delete(s.dropped, r)
+		}
+	}
+	_, dropped := s.dropped[run]
+	return dropped || s.callers[run] > 0
 }
 
 // left tells whether this was the last one.
@@ -272,6 +282,11 @@ func (c *caller) left() bool {
 // leave ends the run if nobody waits for it any more. why is how following it ended.
 func (c *caller) leave(ctx context.Context, why error) {
 	m := c.order()
+	if errors.Is(why, errSlow) {
+		c.mu.Lock()
+		c.dropped[m.RunID] = time.Now()
+		c.mu.Unlock()
+	}
 	if !c.left() || !errors.Is(why, errGone) || m.Detach || m.Place.Channel != "" {
 		return
 	}
@@ -417,10 +432,14 @@ func resumeAt(r *http.Request) (after int64, fresh bool, err error) {
 	}
 	after, err = strconv.ParseInt(v, 10, 64)
 	if err != nil || after < 0 {
-		return 0, false, &problem{status: http.StatusBadRequest, code: "INVALID_REQUEST", message: "the request is not valid",
-			validation: &validation{[]string{}, map[string][]string{name: {"it has to be the id of an event"}}}}
+		return 0, false, wrongID(name, "it has to be the id of an event")
 	}
 	return after, false, nil
+}
+
+func wrongID(field, why string) error {
+	return &problem{status: http.StatusBadRequest, code: "INVALID_REQUEST", message: "the request is not valid",
+		validation: &validation{[]string{}, map[string][]string{field: {why}}}}
 }
 
 // getEvents tells how a run went and goes.
@@ -433,11 +452,31 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, t *Token) err
 	if err := s.maySee(r.Context(), t, run); err != nil {
 		return err
 	}
+	if over, err := s.nothingMore(r.Context(), run, after); err != nil || over {
+		if over {
+			w.WriteHeader(http.StatusNoContent) // a client that comes back by itself stops with this
+		}
+		return err
+	}
 	out, err := openStream(w)
 	if err == nil {
 		err = (&tail{Server: s, run: run, sink: out, after: after, fresh: fresh}).follow(r.Context())
 	}
 	return s.endStream(err)
+}
+
+// nothingMore tells whether a client that has seen everything up to a Seq has seen the run's end. An id that no event has
+// yet is refused: whoever waits behind it would miss what comes.
+func (s *Server) nothingMore(ctx context.Context, run string, after int64) (bool, error) {
+	head, err := s.Journal.Head(ctx)
+	if err != nil {
+		return false, err
+	}
+	if after > head.Seq {
+		return false, wrongID("after", "there is no event with this id yet: it has to be the last one that was seen")
+	}
+	end, ended, err := s.Journal.Claimed(ctx, ledger.ClaimRunEnd(run))
+	return ended && after >= end.Seq, err
 }
 
 // maySee tells whether the token may know of a run. What isn't its own might as well not exist.
@@ -480,13 +519,38 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request, t *Token) erro
 			return err
 		}
 	}
-	err = s.Agent.Stop(r.Context(), run, s.actor(r.Context(), t))
+	by := s.actor(r.Context(), t)
+	err = s.Agent.Stop(r.Context(), run, by)
 	if errors.Is(err, ErrNotRunning) {
-		return &problem{status: http.StatusConflict, code: "NOT_RUNNING", message: "this run is not in progress"}
+		err = s.stopWaiting(r.Context(), run, by)
 	}
 	if err != nil {
 		return err
 	}
 	answer(w, http.StatusOK, map[string]any{"ok": true, "runId": run})
 	return nil
+}
+
+// stopWaiting withdraws the message of a run that waits for its turn. It fails if there is no such run, or if it is over.
+func (s *Server) stopWaiting(ctx context.Context, run string, by ledger.Actor) error {
+	session, found, err := s.sessions.of(ctx, run)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return noRun(run)
+	}
+	over := &problem{status: http.StatusConflict, code: "NOT_RUNNING", message: "this run is not in progress"}
+	if _, started, err := s.Journal.Claimed(ctx, ledger.ClaimRun(run)); err != nil || started {
+		return errors.Join(err, over)
+	}
+	for e, err := range s.Journal.Read(ctx, 0, ledger.Filter{Session: session, Kinds: []string{"message_received"}}) {
+		if err != nil {
+			return err
+		}
+		if m, ok := e.Body.(*ledger.MessageReceived); ok && m.RunID == run {
+			return s.Agent.Withdraw(ctx, e, "stopped by "+by.DisplayName()+" before its turn")
+		}
+	}
+	return over
 }

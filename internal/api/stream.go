@@ -84,6 +84,9 @@ func (t *tail) chase(ctx context.Context) error {
 // read tells what the journal has of the run up to a Seq.
 func (t *tail) read(ctx context.Context, until int64) error {
 	if until <= t.cast.upTo {
+		if err := t.sink.flush(); err != nil { // what the caller put before there was anything to read
+			return t.why(err)
+		}
 		return nil
 	}
 	if err := t.resolved(ctx, until); err != nil {

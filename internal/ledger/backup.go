@@ -64,7 +64,7 @@ func (r *Reader) copyTo(ctx context.Context, dir string) (err error) {
 	if err := createFile(dir); err != nil {
 		return err
 	}
-	db, err := openDB(sqlite.NewConnector, dsn(r.dir, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(0)", "trusted_schema(off)"}}), 1)
+	db, err := openDB(sqlite.NewConnector, dsn(r.dir, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(250)", "trusted_schema(off)"}}), 1)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func writeDSN(dir string) string {
 }
 
 func readDSN(dir string) string {
-	return dsn(dir, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(0)", "query_only(on)", "trusted_schema(off)"}})
+	return dsn(dir, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(250)", "query_only(on)", "trusted_schema(off)"}})
 }
 
 func dsn(dir string, q url.Values) string {
