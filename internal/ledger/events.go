@@ -125,9 +125,9 @@ type Origin struct {
 	Kind    string `json:"kind"` // slack or http
 	Team    string `json:"team,omitempty"`
 	Channel string `json:"channel,omitempty"`
-	TS      string `json:"ts,omitempty"`    // of the message itself
-	Token   string `json:"token,omitempty"` // name of the token
-	Key     string `json:"key,omitempty"`   // Idempotency-Key
+	TS      string `json:"ts,omitempty"`        // of the message itself
+	Token   string `json:"tokenName,omitempty"` // name of the token
+	Key     string `json:"key,omitempty"`       // Idempotency-Key
 }
 
 func (o Origin) claim() Claim {
