@@ -154,6 +154,9 @@ func (s *Server) start(ctx context.Context, t *Token, o *order, stream bool) (*c
 func (s *Server) receive(ctx context.Context, e ledger.Event, o *order) (*caller, error) {
 	// Its caller counts before the run can begin: an ask may come before they follow it.
 	c := s.expect(e)
+	if c.order().Surface == ledger.SurfaceHTTP {
+		c.early, _ = s.hub.follow(c.order().RunID)
+	}
 	receive := s.Agent.Receive
 	if o.refuse {
 		receive = s.Agent.ReceiveIfIdle
@@ -164,6 +167,7 @@ func (s *Server) receive(ctx context.Context, e ledger.Event, o *order) (*caller
 		return c, nil
 	}
 	c.left()
+	c.unfollow()
 	if lost, ok := errors.AsType[*ledger.ConflictError](err); ok {
 		return s.sameOrder(lost.Winner, o)
 	}
@@ -238,6 +242,16 @@ type caller struct {
 	*Server
 	message  ledger.Event
 	repeated bool // the request was sent before
+
+	// early follows the run of a stream from before its first event: live text has no second chance.
+	early *follower
+}
+
+// unfollow lets go of the early follower.
+func (c *caller) unfollow() {
+	if c.early != nil {
+		c.hub.leave(c.early)
+	}
 }
 
 func (c *caller) order() *ledger.MessageReceived { return c.message.Body.(*ledger.MessageReceived) }
@@ -388,6 +402,7 @@ func (s *Server) postStream(w http.ResponseWriter, r *http.Request, t *Token) er
 	if err != nil {
 		return err
 	}
+	defer c.unfollow()
 	if c.repeated {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
@@ -397,7 +412,7 @@ func (s *Server) postStream(w http.ResponseWriter, r *http.Request, t *Token) er
 	}
 	if err == nil {
 		tail := c.tail(out)
-		tail.after, tail.fresh = after, fresh
+		tail.after, tail.fresh, tail.early = after, fresh, c.early
 		err = tail.follow(r.Context())
 	}
 	c.leave(r.Context(), err)

@@ -44,6 +44,7 @@ type tail struct {
 	sink  sink
 	cast  cast
 	over  map[string]bool // asks that are over, of those from before
+	early *follower       // follows the run from before it began: then there is nothing to read first
 }
 
 // follow puts what happens in the run into the sink, once and in order, until the run's end (nil), or until there is no
@@ -64,6 +65,9 @@ func (t *tail) follow(ctx context.Context) error {
 var errOver = errors.New("the run is over")
 
 func (t *tail) chase(ctx context.Context) error {
+	if t.early != nil {
+		return t.begin(ctx, t.early)
+	}
 	for try := 0; ; try++ {
 		until := t.hub.position()
 		if err := t.read(ctx, until); err != nil {
@@ -78,15 +82,20 @@ func (t *tail) chase(ctx context.Context) error {
 	if err := t.read(ctx, at); err != nil {
 		return err
 	}
+	return t.begin(ctx, f)
+}
+
+// begin sends what the client was told already, and goes on with what the hub brings.
+func (t *tail) begin(ctx context.Context, f *follower) error {
+	if err := t.sink.flush(); err != nil {
+		return t.why(err)
+	}
 	return t.live(ctx, f)
 }
 
 // read tells what the journal has of the run up to a Seq.
 func (t *tail) read(ctx context.Context, until int64) error {
 	if until <= t.cast.upTo {
-		if err := t.sink.flush(); err != nil { // what the caller put before there was anything to read
-			return t.why(err)
-		}
 		return nil
 	}
 	if err := t.resolved(ctx, until); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,8 +131,8 @@ func (r *Reader) Read(ctx context.Context, after int64, f Filter) iter.Seq2[Even
 	}
 }
 
-// Follow gives the events behind after, then waits for more. Nothing is skipped. It ends with the context's error or
-// with [ErrClosed].
+// Follow gives the events behind after, then waits for more. Nothing is skipped, and what it has given Read gives, too:
+// the database shows a row a moment before its commit is news here. It ends with the context's error or with [ErrClosed].
 func (r *Reader) Follow(ctx context.Context, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -139,7 +140,11 @@ func (r *Reader) Follow(ctx context.Context, after int64) iter.Seq2[Event, error
 				yield(Event{}, err)
 				return
 			}
-			rows, err := r.query(ctx, `SELECT `+columns+` FROM events e WHERE seq > ? ORDER BY seq LIMIT ?`, after, pageRows)
+			until := int64(math.MaxInt64)
+			if r.news != nil {
+				until = r.news.last().Seq
+			}
+			rows, err := r.query(ctx, `SELECT `+columns+` FROM events e WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, after, until, pageRows)
 			if err != nil {
 				yield(Event{}, err)
 				return
