@@ -82,6 +82,7 @@ func TestWhatFollowGivesReadGives(t *testing.T) {
 	}
 	defer r.Close()
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	for e, err := range r.Follow(ctx, 0) {
 		if errors.Is(err, context.Canceled) {
 			break
