@@ -26,13 +26,7 @@ func (r *Reader) checkStart(ctx context.Context, head Head) error {
 	if err != nil {
 		return err
 	}
-	bySeq := map[int64]map[Claim]bool{}
-	for _, c := range claims {
-		if bySeq[c.seq] == nil {
-			bySeq[c.seq] = map[Claim]bool{}
-		}
-		bySeq[c.seq][c.Claim] = true
-	}
+	claimed := bySeq(claims)
 	for _, row := range page {
 		if row.body == nil {
 			continue // erased: its claims stay, and only Verify can tell who erased it
@@ -44,7 +38,7 @@ func (r *Reader) checkStart(ctx context.Context, head Head) error {
 		if err != nil {
 			return &Problem{Seq: row.seq, Kind: BadEvent, What: err.Error()}
 		}
-		if err := sameClaims(e, bySeq[row.seq]); err != nil {
+		if err := sameClaims(e, claimed[row.seq]); err != nil {
 			return err
 		}
 	}

@@ -127,15 +127,9 @@ func (v *verifier) page(ctx context.Context, page []*row) error {
 	if err != nil {
 		return err
 	}
-	bySeq := map[int64]map[Claim]bool{}
-	for _, c := range claims {
-		if bySeq[c.seq] == nil {
-			bySeq[c.seq] = map[Claim]bool{}
-		}
-		bySeq[c.seq][c.Claim] = true
-	}
+	claimed := bySeq(claims)
 	for _, row := range page {
-		if err := v.row(ctx, row, bySeq[row.seq]); err != nil {
+		if err := v.row(ctx, row, claimed[row.seq]); err != nil {
 			return err
 		}
 		v.prev = *row
@@ -330,6 +324,18 @@ func follows(prev, r *row) *Problem {
 type storedClaim struct {
 	Claim
 	seq int64
+}
+
+// bySeq sorts claims by the rows that made them.
+func bySeq(claims []storedClaim) map[int64]map[Claim]bool {
+	sorted := map[int64]map[Claim]bool{}
+	for _, c := range claims {
+		if sorted[c.seq] == nil {
+			sorted[c.seq] = map[Claim]bool{}
+		}
+		sorted[c.seq][c.Claim] = true
+	}
+	return sorted
 }
 
 // claims reads claims into memory.
