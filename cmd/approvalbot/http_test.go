@@ -288,8 +288,8 @@ func TestIdempotencyKey(t *testing.T) {
 // Two followers, one cut in the middle: both see everything once, in order.
 // A run that waits for its turn is known to its caller at once, and can be stopped before it begins.
 func TestStopBeforeItsTurn(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		p := w.client(localToken)
+	inWorld(t, func(s *Settings) { s.APITokensFile = tokensFile(t) }, func(w *world) {
+		p, decider := w.client("other-token-other-token"), w.client(localToken)
 		first := p.listen("POST", "/api/agent/stream", order(proof))
 		session := first.until("debug").str("event.sessionId")
 		ask := first.until("approvalRequired")
@@ -299,13 +299,16 @@ func TestStopBeforeItsTurn(t *testing.T) {
 		if waited := time.Since(began); waited > time.Second {
 			t.Errorf("its caller was told which run it is after %s", waited)
 		}
-		p.do("POST", "/api/agent/runs/"+run+"/stop", "").must(t, 200, "")
+		decider.do("POST", "/api/agent/runs/"+run+"/stop", "").must(t, 200, "")
 		p.do("POST", "/api/agent/runs/run_unknown/stop", "").must(t, 404, "NOT_FOUND")
-		p.do("POST", "/api/agent/approvals/"+ask.str("request.runId")+"/"+ask.str("request.toolCallId"), `{"decision":"deny"}`).must(t, 200, "")
+		decider.do("POST", "/api/agent/approvals/"+ask.str("request.runId")+"/"+ask.str("request.toolCallId"), `{"decision":"deny"}`).must(t, 200, "")
 		w.pass(5 * time.Second)
 		runs := w.runs()
 		if len(runs) != 2 || runs[1].Status() != ledger.RunCancelled || len(runs[1].Rounds) != 0 || w.exists("a.txt") {
 			t.Errorf("%d runs; the one that was stopped: %+v", len(runs), runs[len(runs)-1].Finished)
+		}
+		if stop := runs[1].Stop; stop == nil || stop.By.ID != "default" {
+			t.Errorf("the stop is recorded as that of %+v", stop)
 		}
 		p.do("POST", "/api/agent/runs/"+run+"/stop", "").must(t, 409, "NOT_RUNNING")
 	})

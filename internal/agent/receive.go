@@ -17,6 +17,8 @@ type job struct {
 	message   ledger.Event
 	cancel    context.CancelCauseFunc // nil until its turn has come
 	withdrawn *endedError             // why it isn't wanted any more; nil while it is
+
+	withdrawnBy ledger.Actor // who says so
 }
 
 // Receive records a message ([*ledger.MessageReceived]) and, if it starts a run, queues it. It returns when the message
@@ -114,7 +116,7 @@ func (a *Agent) vacate(session string) {
 // inherit takes over a message that an earlier process has received. Whoever sent it over HTTP and waited for the run is
 // gone with that process: the run is ended as soon as it begins, unless it was to go on without them.
 func (a *Agent) inherit(e ledger.Event) {
-	j := &job{message: e}
+	j := &job{message: e, withdrawnBy: e.Actor}
 	m, ok := e.Body.(*ledger.MessageReceived)
 	switch {
 	case ok && m.Ask != nil: // the process that took it is gone, so the answer is no
@@ -128,8 +130,8 @@ func (a *Agent) inherit(e ledger.Event) {
 	a.load[e.Session]++
 }
 
-// Withdraw ends what a message started, or will start when its turn comes, because its sender is gone. It is journalled
-// as the sender's stop. A message whose run is over is left as it is.
+// Withdraw ends what a message started, or will start when its turn comes, because its sender is gone or somebody stopped
+// it. It is journalled as the stop of the message's Actor: the sender, or who the caller put there. A message whose run is over is left as it is.
 func (a *Agent) Withdraw(ctx context.Context, message ledger.Event, reason string) error {
 	a.mu.Lock()
 	j := a.jobs[message.Seq]
@@ -137,7 +139,7 @@ func (a *Agent) Withdraw(ctx context.Context, message ledger.Event, reason strin
 		a.mu.Unlock()
 		return nil
 	}
-	j.withdrawn = &endedError{code: codeStopped, reason: reason}
+	j.withdrawn, j.withdrawnBy = &endedError{code: codeStopped, reason: reason}, message.Actor
 	running := j.cancel != nil
 	a.mu.Unlock()
 	if !running {
@@ -151,7 +153,7 @@ func (a *Agent) stopWithdrawn(ctx context.Context, j *job) error {
 	var err error
 	if run, ok, findErr := a.Ledger.Claimed(ctx, ledger.ClaimTaken(j.message.Seq)); ok {
 		_, err = a.Ledger.Append(ctx, ledger.Event{
-			Session: run.Session, Run: run.Run, Actor: j.message.Actor, Body: &ledger.RunStopRequested{Reason: j.withdrawn.reason},
+			Session: run.Session, Run: run.Run, Actor: j.withdrawnBy, Body: &ledger.RunStopRequested{Reason: j.withdrawn.reason},
 		})
 	} else {
 		err = findErr

@@ -564,6 +564,7 @@ func (s *Server) stopWaiting(ctx context.Context, run string, by ledger.Actor) e
 			return err
 		}
 		if m, ok := e.Body.(*ledger.MessageReceived); ok && m.RunID == run {
+			e.Actor = by // it is their stop, not the sender's
 			return s.Agent.Withdraw(ctx, e, "stopped by "+by.DisplayName()+" before its turn")
 		}
 	}
