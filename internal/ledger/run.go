@@ -34,6 +34,7 @@ type Round struct {
 
 // A StopRequest is a stop that somebody asked for.
 type StopRequest struct {
+	Seq    int64
 	By     Actor
 	At     time.Time
 	Reason string
@@ -131,7 +132,7 @@ func (r *Run) Apply(e Event) {
 		r.Started, r.StartedAt, r.StartedBy = b, e.Time, e.Actor
 	case *RunStopRequested:
 		if r.Stop == nil && r.Finished == nil { // one that came after the end stopped nothing
-			r.Stop = &StopRequest{By: e.Actor, At: e.Time, Reason: b.Reason}
+			r.Stop = &StopRequest{Seq: e.Seq, By: e.Actor, At: e.Time, Reason: b.Reason}
 		}
 	case *RunFinished:
 		r.Finished, r.EndedAt = b, e.Time

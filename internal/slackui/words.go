@@ -150,7 +150,8 @@ func (v *renderer) denial(p *phrase, c *ledger.Call, run *ledger.Run, end ending
 	case endRefused:
 		p.say("The rules don't allow it").because(reason).say(". ").strong("Not performed.")
 	default:
-		if s := run.Stop; s != nil && s.By.Kind != ledger.ActorSystem && !s.At.After(c.Approval.ResolvedAt) {
+		// By the order of the journal: two events may have one time.
+		if s := run.Stop; s != nil && s.By.Kind != ledger.ActorSystem && s.Seq < c.Approval.ResolvedSeq {
 			p.say("The run was stopped by ").who(s.By).say(". ").strong("Not performed.")
 			return
 		}

@@ -192,3 +192,30 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 }
+
+// What a card says is settled with its call: a stop that is recorded after the ask's end, at the very same time, changes
+// nothing of it.
+func TestAStopBehindTheAsksEndIsNotItsReason(t *testing.T) {
+	run := &ledger.Run{}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	stop := &ledger.RunStopRequested{Reason: "stopped by bob"}
+	bob := ledger.Actor{Kind: ledger.ActorUser, Team: "T1", ID: "UBOB"}
+	for i, e := range []ledger.Event{
+		{Body: &ledger.RunStarted{}},
+		{Body: &ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "shell"}}}},
+		{Call: "c1", Body: &ledger.ApprovalRequested{Approval: "a1", Tool: "shell", Quorum: 1}},
+		{Call: "c1", Body: &ledger.ApprovalResolved{Approval: "a1", Type: ledger.Denied, Source: ledger.SourceAbort, Reason: "approvalbot was stopped"}},
+		{Call: "c1", Body: &ledger.ToolFinished{State: ledger.OutputDenied, Source: ledger.SourceAbort}},
+		{Actor: bob, Body: stop},
+	} {
+		e.Seq, e.Time, e.Run = int64(i+1), at, "r"
+		before := ""
+		if e.Body == stop {
+			before = testRenderer().card(run, run.Call("c1"), at).hash()
+		}
+		run.Apply(e)
+		if e.Body == stop && testRenderer().card(run, run.Call("c1"), at).hash() != before {
+			t.Error("the card changed")
+		}
+	}
+}
