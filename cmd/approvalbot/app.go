@@ -91,8 +91,8 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
 		Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
-	a.watch(cfg.Tools)
-	return a, a.serveAPI(client, cfg.Policy, w)
+	a.watch(cfg.Tools.Set())
+	return a, a.serveAPI(client, cfg.Policy.Current(), w)
 }
 
 // checks are what has to be well for runs to be worked off and asks to be answered.

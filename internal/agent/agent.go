@@ -21,8 +21,8 @@ type Config struct {
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
 	Model     model.Model
-	Tools     *tools.Set
-	Policy    *policy.Policy
+	Tools     ToolSource
+	Policy    PolicySource
 
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask
@@ -39,6 +39,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// A ToolSource gives the tools there are now. A run offers those of its start; what has changed or gone by the time a
+// call is to start doesn't run. A [*tools.Set] is one that never changes.
+type ToolSource interface{ Set() *tools.Set }
+
+// A PolicySource gives the policy that is in force now. A [*policy.Policy] is one that never changes.
+type PolicySource interface{ Current() *policy.Policy }
+
 // The limits where the settings name none: far more than honest work needs, few enough to stop a loop before it tires
 // people out.
 const (
@@ -53,7 +60,6 @@ const DefaultOutcome = time.Hour
 type Agent struct {
 	Config
 	system string
-	specs  json.RawMessage // the tool definitions, as run_started records them
 
 	incoming chan ledger.Event // messages to be worked off, from Receive to Run
 	closed   chan struct{}     // closed when Run takes no more of them
@@ -79,14 +85,12 @@ func New(c Config) (*Agent, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	specs, err := toolSpecs(c.Tools)
-	if err != nil {
+	if _, err := toolSpecs(c.Tools.Set()); err != nil {
 		return nil, fmt.Errorf("the tools can't be described to a model: %w", err)
 	}
 	return &Agent{
 		Config:   c,
 		system:   systemPrompt(c.Instructions),
-		specs:    specs,
 		incoming: make(chan ledger.Event),
 		closed:   make(chan struct{}),
 		active:   map[string]context.CancelCauseFunc{},
@@ -96,6 +100,7 @@ func New(c Config) (*Agent, error) {
 	}, nil
 }
 
+// toolSpecs are the tool definitions as run_started records them.
 func toolSpecs(set *tools.Set) (json.RawMessage, error) {
 	var specs []model.ToolSpec
 	for _, s := range set.Specs() {

@@ -42,10 +42,11 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	if wrong, ok := errors.AsType[*tools.Error](undescribed); ok { // the tool itself finds the arguments impossible
 		return halted(r.finish(ctx, t, toolFailure(ctx, wrong)))
 	}
-	d := r.decide(tool.Spec(), args)
+	rules := r.inForce()
+	d := rules.Decide(r.policyCall(tool, args))
 	_, err = r.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, &ledger.PermissionDecided{
 		Tool: tc.Name, Type: ledger.DecisionType(d.Type), Source: string(d.Source), Reason: d.Reason, Rule: d.Rule,
-		PolicyHash: r.policy.Hash(), Digest: digest(args), Summary: preview.Summary,
+		PolicyHash: rules.Hash(), Digest: digest(args), Summary: preview.Summary, Risk: string(d.Risk),
 	}))
 	switch {
 	case err != nil:
@@ -55,7 +56,7 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	case d.NeedsApproval() && undescribed != nil:
 		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(undescribed.Error()), "")))
 	case d.NeedsApproval():
-		return r.ask(ctx, earlier, t, tool, args, r.request(t, preview, args, d))
+		return r.ask(ctx, earlier, t, tool, args, r.request(t, preview, args, d, rules.Hash()))
 	}
 	return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 }
@@ -64,13 +65,35 @@ func policyReason(d policy.Decision) string {
 	return "The policy forbids it: " + sentence(firstOf(d.Reason, "no reason was given"))
 }
 
-func (r *run) decide(spec tools.Spec, args json.RawMessage) policy.Decision {
-	return r.policy.Decide(policy.Call{
+// inForce is the policy that holds for this run now: the operator's of this moment, with what was stricter at the run's
+// start.
+func (r *run) inForce() *policy.Policy {
+	return tightened(r.Policy.Current(), policy.Settings{
+		ApprovalPolicy: policy.ApprovalPolicy(r.started.Policy), SandboxMode: policy.SandboxMode(r.started.Sandbox),
+	})
+}
+
+// policyCall is all that a policy gets to know of a call.
+func (r *run) policyCall(tool tools.Tool, args json.RawMessage) policy.Call {
+	spec, facts, demands := tool.Spec(), tools.FactsOf(tool, args), tools.DemandsOf(tool)
+	c := policy.Call{
 		Tool: spec.Name, Args: args,
 		ReadOnly:    spec.Annotations.ReadOnly(),
 		Destructive: spec.Annotations.Destructive(),
 		OpenWorld:   spec.Annotations.OpenWorld(),
-	})
+		Programs:    facts.Programs, Parsed: facts.Parsed, ReadOnlyCommand: facts.ReadOnly,
+		Path: facts.Path, Host: facts.Host,
+		Channel: r.started.Place.Channel, Session: r.session, Now: time.Now(),
+		Ask: demands.Ask,
+		Wanted: policy.Wanted{
+			Risk: policy.Risk(demands.Risk), Approvers: demands.Approvers, Quorum: demands.Quorum,
+			Timeout: demands.Timeout, Confirm: demands.Confirm,
+		},
+	}
+	for _, p := range r.started.Requesters {
+		c.Requesters = append(c.Requesters, p.ID)
+	}
+	return c
 }
 
 // ask puts the call before people and does what they say.
@@ -107,9 +130,9 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 }
 
 // request is what people are asked: the call as the tool describes it.
-func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision) approvals.Request {
+func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision, policyHash string) approvals.Request {
 	hash, _ := r.tools.Hash(t.call.Name)
-	cwd, timeout := r.Workspace, time.Duration(0)
+	cwd, timeout := r.Workspace, d.Timeout
 	if r.asked != nil {
 		cwd, timeout = r.asked.Cwd, r.asked.Timeout
 	}
@@ -127,9 +150,10 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 		Place:      r.started.Place,
 		Requesters: r.started.Requesters,
 		Surfaces:   surfaces,
-		PolicyHash: r.policy.Hash(),
+		PolicyHash: policyHash,
 		Cwd:        cwd,
-		Timeout:    timeout,
+		Rule:       d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
+		Approvers: d.Approvers, Quorum: d.Quorum, Timeout: timeout,
 	}
 }
 
@@ -139,14 +163,22 @@ func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json
 	if ctx.Err() != nil {
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	}
-	if d := r.decide(tool.Spec(), args); d.Denied() {
+	if d := r.inForce().Decide(r.policyCall(tool, args)); d.Denied() {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 	}
-	hash, ok := r.tools.Hash(t.call.Name)
+	hash, ok := r.current().Hash(t.call.Name)
 	if !ok || hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
 	}
 	return r.perform(ctx, t, tool, json.RawMessage(req.Arguments))
+}
+
+// current are the tools there are now: those of the run, as far as they are still what they were.
+func (r *run) current() *tools.Set {
+	if r.asked != nil {
+		return r.tools // the program itself
+	}
+	return r.Tools.Set()
 }
 
 // perform is the one place where a tool is called.

@@ -71,17 +71,17 @@ func TestApprovedAndNotStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir(), `{"turns":[{"text":"unused"}]}`)
-			r := &run{Agent: s.agent, id: "r", session: "s1", started: &ledger.RunStarted{}, policy: s.agent.Policy, tools: s.agent.Tools}
+			r := &run{Agent: s.agent, id: "r", session: "s1", started: &ledger.RunStarted{}, policy: s.agent.Policy.Current(), tools: s.agent.Tools.Set()}
 			tc := ledger.ToolCall{ID: "c1", Name: "act", Arguments: string(shown)}
-			tool, _ := s.agent.Tools.Get("act")
-			hash, _ := s.agent.Tools.Hash("act")
+			tool, _ := s.agent.Tools.Set().Get("act")
+			hash, _ := s.agent.Tools.Set().Hash("act")
 			req := approvals.Request{ToolHash: hash, Arguments: string(shown)}
 			args, ctx := shown, t.Context()
 			if c.ctx != nil {
 				ctx = c.ctx
 			}
 			if c.policy != nil {
-				r.policy = c.policy
+				s.agent.Policy = c.policy
 			}
 			if c.args != nil {
 				args = c.args

@@ -40,7 +40,7 @@ func (a *Agent) receive(ctx context.Context, e ledger.Event, idle bool) (ledger.
 	if !ok {
 		return ledger.Event{}, fmt.Errorf("agent: a %s is not a message", e.Kind())
 	}
-	if _, err := a.Policy.Tighten(stricter(m)); err != nil {
+	if _, err := a.Policy.Current().Tighten(stricter(m)); err != nil {
 		return ledger.Event{}, err
 	}
 	if m.Disposition != ledger.Starts {
@@ -80,7 +80,11 @@ func stricter(m *ledger.MessageReceived) policy.Settings {
 // policyFor is the policy of the run that a message starts. Between its receipt and its turn there may have been a
 // restart with stricter settings: then those hold, each where it is the stricter one. What can't be read denies.
 func (a *Agent) policyFor(m *ledger.MessageReceived) *policy.Policy {
-	p, want := a.Policy, stricter(m)
+	return tightened(a.Policy.Current(), stricter(m))
+}
+
+// tightened is p with what is stricter in want.
+func tightened(p *policy.Policy, want policy.Settings) *policy.Policy {
 	for _, s := range []policy.Settings{{ApprovalPolicy: want.ApprovalPolicy}, {SandboxMode: want.SandboxMode}} {
 		tighter, err := p.Tighten(s)
 		var weaker *policy.WeakerError

@@ -97,7 +97,11 @@ func (r *run) workOff(ctx context.Context) (*ledger.RunFinished, error) {
 // take records that the message's turn has come. It returns nil if the message was taken before.
 func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 	m := msg.Body.(*ledger.MessageReceived)
-	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m), tools: a.Tools, asked: m.Ask}
+	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m), tools: a.Tools.Set(), asked: m.Ask}
+	specs, err := toolSpecs(r.tools)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		people, err := a.requesters(ctx, msg)
 		if err != nil {
@@ -106,7 +110,7 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 		settings := r.policy.Settings()
 		r.started = &ledger.RunStarted{
 			Message: msg.Seq, Place: m.Place, Requesters: people,
-			Model: a.Model.Name(), System: a.system, Tools: a.specs,
+			Model: a.Model.Name(), System: a.system, Tools: specs,
 			Mode: firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
 			Sandbox: string(settings.SandboxMode), PolicyHash: r.policy.Hash(),
 			Surface: m.Surface, Detach: m.Detach,

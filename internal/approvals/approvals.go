@@ -32,6 +32,9 @@ type Request struct {
 	Surfaces   []string        // who has to show it: slack, http
 	PolicyHash string
 	Cwd        string
+	Rule       string // what asks, as the policy names it
+	Risk       string // low, medium, high, critical, or nothing
+	Confirm    bool   // a click on Approve is confirmed once more
 
 	// What the policy wants for this call. Nil or zero: what the registry's settings say.
 	Approvers []string

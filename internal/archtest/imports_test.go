@@ -17,7 +17,7 @@ const module = "approvalbot/"
 // allowed are the internal packages that each package's own code (not its tests) may import. A package that isn't listed
 // fails the test: its place has to be decided first.
 var allowed = map[string][]string{
-	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "ledger", "metrics", "model", "policy", "redact", "slackui", "tools"},
+	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "ledger", "metrics", "model", "policy", "redact", "slackui", "tools", "tools/actions", "tools/confine", "tools/mcp"},
 
 	"internal/agent":     {"approvals", "ledger", "model", "policy", "tools"},
 	"internal/slackui":   {"approvals", "ledger", "redact"},
@@ -30,7 +30,12 @@ var allowed = map[string][]string{
 	"internal/ledger/ledgertest": {"ledger"},
 	"internal/model":             {},
 	"internal/policy":            {},
-	"internal/tools":             {},
+	"internal/tools":             {"tools/command", "tools/confine", "tools/process"},
+	"internal/tools/process":     {},                                   // runs a program
+	"internal/tools/command":     {},                                   // what a shell command will run
+	"internal/tools/confine":     {},                                   // what a program may reach
+	"internal/tools/actions":     {"redact", "tools", "tools/process"}, // tools that operators define
+	"internal/tools/mcp":         {"redact", "tools", "tools/process"}, // tools of MCP servers
 	"internal/redact":            {},
 	"internal/devslack":          {},
 	"internal/benchtable":        {}, // a program of the Makefile
@@ -42,8 +47,16 @@ var owners = map[string][]string{
 	"modernc.org/sqlite":                   {"internal/ledger", "internal/ledger/ledgertest"},
 	"database/sql":                         {"internal/ledger", "internal/ledger/ledgertest"},
 	"github.com/kelseyhightower/envconfig": {"cmd/approvalbot"},
-	"os/exec":                              {"internal/tools"},
-	"github.com/prometheus/client_golang":  {"internal/metrics"},
+	"os/exec":                              {"internal/tools/process", "internal/tools/mcp"},
+
+	"github.com/anthropics/anthropic-sdk-go": {"internal/model"},
+	"github.com/openai/openai-go":            {"internal/model"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/tools/mcp"},
+	"cel.dev/cel-go":                         {"internal/policy"},
+	"mvdan.cc/sh/v3":                         {"internal/tools/command"},
+	"github.com/landlock-lsm/go-landlock":    {"internal/tools/confine"},
+	"github.com/elastic/go-seccomp-bpf":      {"internal/tools/confine"},
+	"github.com/prometheus/client_golang":    {"internal/metrics"},
 }
 
 func TestImports(t *testing.T) {

@@ -240,10 +240,20 @@ type RunFinished struct {
 	Usage  Usage     `json:"usage,omitzero"`
 }
 
-// Usage counts a model's tokens.
+// Usage counts a model's tokens, and what they cost where their price is known.
 type Usage struct {
-	InputTokens  int `json:"inputTokens,omitempty"`
-	OutputTokens int `json:"outputTokens,omitempty"`
+	InputTokens      int `json:"inputTokens,omitempty"` // all of them, cached ones included
+	OutputTokens     int `json:"outputTokens,omitempty"`
+	CacheReadTokens  int `json:"cacheReadTokens,omitempty"`  // of the input tokens
+	CacheWriteTokens int `json:"cacheWriteTokens,omitempty"` // of the input tokens
+
+	Cost *Cost `json:"cost,omitempty"` // nil: no price was known
+}
+
+// A Cost is an amount of money, at the prices that were set at the time.
+type Cost struct {
+	Micros   int64  `json:"micros"`   // millionths of the currency's unit
+	Currency string `json:"currency"` // ISO 4217, as USD
 }
 
 // A ToolCall is one call as the model asked for it.
@@ -308,6 +318,7 @@ type PermissionDecided struct {
 	Rule       string       `json:"rule,omitempty"`
 	PolicyHash string       `json:"policyHash"`
 	Digest     string       `json:"digest"`            // SHA-256, hex, of the canonical arguments: which call it was
+	Risk       string       `json:"risk,omitempty"`    // low, medium, high or critical
 	Summary    string       `json:"summary,omitempty"` // of the call, in the tool's words: action and target, one line
 }
 
@@ -338,6 +349,9 @@ type ApprovalRequested struct {
 	Timeout    time.Duration `json:"timeout"`             // nanoseconds, from the first showing
 	PolicyHash string        `json:"policyHash"`          //
 	Cwd        string        `json:"cwd,omitempty"`       // working directory that it will run in
+	Risk       string        `json:"risk,omitempty"`      // low, medium, high or critical
+	Confirm    bool          `json:"confirm,omitempty"`   // a click on Approve is confirmed once more
+	Rule       string        `json:"rule,omitempty"`      // the rules or the setting that ask, as permission_decided names them
 	Dismissed  string        `json:"dismissed,omitempty"` // why nobody can approve, known when it was opened
 }
 

@@ -29,6 +29,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Model is a language model, or something that acts as one. Implementations are
@@ -109,15 +110,42 @@ const (
 
 // Usage is what a sample cost. A model that doesn't count reports zeros.
 type Usage struct {
-	InputTokens  int `json:"inputTokens"`
+	InputTokens  int `json:"inputTokens"` // all of them, cached ones included
 	OutputTokens int `json:"outputTokens"`
+
+	// The parts of InputTokens that have a price of their own.
+	CacheReadTokens  int `json:"cacheReadTokens,omitempty"`
+	CacheWriteTokens int `json:"cacheWriteTokens,omitempty"`
 }
 
-// Error is a model's failure to answer.
+// ErrorKind says what was wrong, as far as it makes a difference to people or
+// to what is done about it.
+type ErrorKind string
+
+// The kinds of error. A value that isn't one of them is a fault of another kind.
+const (
+	ErrKey         ErrorKind = "key"              // no API key, or one that is not accepted
+	ErrModel       ErrorKind = "unknown_model"    // the provider has no such model, or not for this key
+	ErrContext     ErrorKind = "context_too_long" // the request is longer than the model's context
+	ErrRefused     ErrorKind = "refused"          // the provider or the model declined to answer this request
+	ErrRateLimit   ErrorKind = "rate_limited"     // too many requests or tokens in too little time
+	ErrQuota       ErrorKind = "quota"            // the account's money or quota is used up
+	ErrOverloaded  ErrorKind = "overloaded"       // the provider has too much to do
+	ErrUnavailable ErrorKind = "unavailable"      // it can't be reached, or failed on its side
+	ErrBroken      ErrorKind = "broken_answer"    // the answer ended in the middle, or makes no sense
+	ErrInvalid     ErrorKind = "invalid_request"  // it refuses the request as malformed
+)
+
+// Error is a model's failure to answer. Nothing of an answer that failed is
+// ever executed: no tool call comes back with it.
 type Error struct {
-	Message   string
-	Retryable bool // the same request may succeed later
-	Err       error
+	Kind      ErrorKind
+	Message   string // a sentence for the person who waits, with what to do where there is something
+	Retryable bool   // the same request may succeed later
+	// RetryAfter is how long the provider wants to be left alone; 0 where it
+	// didn't say.
+	RetryAfter time.Duration
+	Err        error
 }
 
 func (e *Error) Error() string {

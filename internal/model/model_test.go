@@ -172,7 +172,7 @@ func TestScriptPlaysTurnsByRequest(t *testing.T) {
 	// Results may come in one message or in several.
 	messages = append(messages, Message{Role: RoleTool, Results: []ToolResult{{"c1", "in 2026", false}}}, Message{Role: RoleTool, Results: []ToolResult{{"", "no", true}}})
 	second := generate(t, s, Request{Messages: messages})
-	if diff := cmp.Diff(Response{Text: "done", StopReason: StopEndTurn, Usage: Usage{3, 1}}, second); diff != "" {
+	if diff := cmp.Diff(Response{Text: "done", StopReason: StopEndTurn, Usage: Usage{InputTokens: 3, OutputTokens: 1}}, second); diff != "" {
 		t.Fatalf("second turn (-want +got):\n%s", diff)
 	}
 	messages = answered(messages, second)

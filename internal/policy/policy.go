@@ -40,6 +40,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Type is the answer of a decision.
@@ -71,6 +72,29 @@ type Decision struct {
 	// Rule names the setting that decided, as "sandboxMode=read_only"; empty
 	// where no setting did.
 	Rule string `json:"rule,omitempty"`
+
+	// Of an ask: what is wanted for it. Zero: what the settings say.
+	Wanted
+}
+
+// Risk is how much may go wrong with a call, in the words that people see.
+type Risk string
+
+// The risks, from the least. "" is none that anybody has named.
+const (
+	RiskLow      Risk = "low"
+	RiskMedium   Risk = "medium"
+	RiskHigh     Risk = "high"
+	RiskCritical Risk = "critical"
+)
+
+// Wanted is what rules, or whoever defined a tool, want for an ask.
+type Wanted struct {
+	Risk      Risk          `json:"risk,omitempty"`
+	Approvers []string      `json:"approvers,omitempty"` // requester, channel, U…, S…; nil: what the settings say
+	Quorum    int           `json:"quorum,omitempty"`    // how many different people; 0: what the settings say
+	Timeout   time.Duration `json:"timeout,omitempty"`   // to answer; 0: what the settings say
+	Confirm   bool          `json:"confirm,omitempty"`   // a click is confirmed once more
 }
 
 // Allowed reports whether the call may run without asking anybody.
@@ -94,6 +118,22 @@ type Call struct {
 	ReadOnly    bool            // changes nothing
 	Destructive bool            // may overwrite or delete, not only add
 	OpenWorld   bool            // reaches beyond the workspace
+
+	// What is known of the call besides its arguments. Zero: nothing.
+	Programs        []string // of a command, as they stand in it; all of them only if Parsed
+	Parsed          bool     // the command was understood whole
+	ReadOnlyCommand bool     // one literal command of the short list that only looks
+	Path            string   // relative to the workspace, clean
+	Host            string   // lower case, without a port
+
+	// Who wants it, where and when. Rules may ask for it.
+	Requesters []string // Slack user ids, or "token:NAME", of everyone whose words are in the instructions
+	Channel    string   // Slack channel id; empty outside Slack
+	Session    string
+	Now        time.Time // the caller's clock: the policy has none
+
+	Ask    bool   // whoever defined the tool wants people to be asked
+	Wanted Wanted // and this of them
 }
 
 // changes reports whether the call may change something. A tool that calls
@@ -118,6 +158,10 @@ func New(approval ApprovalPolicy, sandbox SandboxMode) (*Policy, error) {
 	return &Policy{Settings{approval, sandbox}}, nil
 }
 
+// Current returns p, so that a policy that never changes can stand where one
+// that is reloaded is asked for.
+func (p *Policy) Current() *Policy { return p }
+
 // Settings returns what the policy was made of.
 func (p *Policy) Settings() Settings {
 	if p == nil {
@@ -130,9 +174,9 @@ func (p *Policy) Settings() Settings {
 func (p *Policy) Decide(c Call) Decision {
 	switch {
 	case p == nil || !p.settings.valid():
-		return Decision{Deny, SourceInvalid, "No valid policy is in force, so nothing may run.", ""}
+		return Decision{Type: Deny, Source: SourceInvalid, Reason: "No valid policy is in force, so nothing may run."}
 	case c.Tool == "":
-		return Decision{Deny, SourceInvalid, "The call names no tool, so it can't be judged.", ""}
+		return Decision{Type: Deny, Source: SourceInvalid, Reason: "The call names no tool, so it can't be judged."}
 	}
 	if p.settings.SandboxMode == ReadOnly && c.changes() {
 		return Decision{

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"approvalbot/internal/tools/process"
 )
 
 // Options say where the built-in tools work and what they may not touch.
@@ -80,7 +79,7 @@ func (b *Builtin) Dir() string { return b.w.dir }
 func (b *Builtin) Close() error { return b.w.root.Close() }
 
 func newShell(dir string, o Options) *shell {
-	keepDescriptors()
+	process.KeepDescriptors()
 	if o.TempDir == "" {
 		o.TempDir = os.TempDir()
 	}
@@ -105,17 +104,4 @@ func cleanEnv(dir string, o Options) []string {
 		path = defaultPath
 	}
 	return []string{"PATH=" + path, "HOME=" + dir, "PWD=" + dir, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + o.TempDir}
-}
-
-// closeOnExec marks the open descriptors from first on, which the system lists in dir.
-func closeOnExec(dir string, first int) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= first {
-			unix.CloseOnExec(fd)
-		}
-	}
 }

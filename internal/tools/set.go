@@ -44,6 +44,10 @@ func NewSet(tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
+// Set returns s, so that tools that never change can stand where tools that do
+// are asked for.
+func (s *Set) Set() *Set { return s }
+
 // Get returns the tool of that name.
 func (s *Set) Get(name string) (Tool, bool) {
 	if i := s.index(name); i >= 0 {

@@ -3,17 +3,13 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"golang.org/x/sys/unix"
+
+	"approvalbot/internal/tools/process"
 )
 
 // ShellMode says whether there is a shell, and what holds it.
@@ -49,28 +45,9 @@ const Unconfined = "Not confined: it can do whatever approvalbot's own user can.
 const (
 	shellDefaultTimeout = 120 * time.Second
 	shellMaxTimeout     = 3600 * time.Second
-
-	// How long output may still come after everything in the command's process
-	// group is dead. Only a process that left the group can use it up.
-	shellDrain = time.Second
 )
 
 // shell runs a command with /bin/sh.
-//
-// # Processes
-//
-// A command has a process group of its own, and the group's leader is not the
-// command but a guard: a shell that does nothing but wait for its standard
-// input to end and then kills the group. The other end of that pipe is held by
-// this program alone. So when this program dies, by whatever signal, the pipe
-// closes and the whole group dies with it, background processes included; the
-// kernel's parent-death signal alone would reach only the command's own shell.
-// And since the guard is reaped last, the group's number can't have been given
-// to somebody else at the moment when the group is killed.
-//
-// A process that makes itself a new session leaves the group. If it is the
-// command's own shell it is still killed, being our child; for one further down
-// there is nothing but confinement.
 type shell struct {
 	dir       string
 	env       []string
@@ -159,139 +136,36 @@ func (t *shell) Call(ctx context.Context, args json.RawMessage) (Output, error) 
 	}
 	limited, cancel := context.WithTimeout(ctx, a.timeout())
 	defer cancel()
-	end, err := t.run(limited, a.Command)
+	end, err := process.Command{Argv: []string{"/bin/sh", "-c", a.Command}, Dir: t.dir, Env: t.env, MaxOutput: t.maxOutput}.Run(limited)
 	switch {
 	case err != nil && ctx.Err() != nil: // it was stopped while it was being started
 		return Output{}, errNotBegun
 	case err != nil:
 		return Output{}, errorf(CodeToolFailed, "The command could not be started: %s.", reason(err))
 	}
-	return end.result(ctx.Err() != nil, a.timeout())
+	return result(end, ctx.Err() != nil, a.timeout())
 }
 
 // errNotBegun: the command was stopped in time.
 var errNotBegun = errorf(CodeAborted, "Stopped before the command started.")
 
-// ending is how a command ended.
-type ending struct {
-	state     *os.ProcessState
-	stopped   bool // it was told to stop, by us
-	text      string
-	truncated bool
-}
-
 // result turns an ending into a result. A command that says it failed is an
 // error: its card then says that it failed, and the model is told as much. One
 // that had succeeded by the time it was stopped has succeeded.
-func (e ending) result(aborted bool, limit time.Duration) (Output, error) {
-	status := e.state.Sys().(syscall.WaitStatus)
+func result(e process.Ending, aborted bool, limit time.Duration) (Output, error) {
 	switch {
-	case e.state.Success():
-		text := e.text
+	case e.State.Success():
+		text := e.Text
 		if text == "" {
 			text = "[The command succeeded without output.]"
 		}
-		return Output{Text: text, Truncated: e.truncated, ExitCode: ptr(0)}, nil
-	case e.stopped && aborted:
-		return Output{}, &Error{CodeAborted, "The command was stopped while it ran; it may be partly performed.", e.text}
-	case e.stopped:
-		return Output{}, &Error{CodeTimeout, fmt.Sprintf("The command reached its time limit (%d seconds) and was stopped; it may be partly performed.", int(limit.Seconds())), e.text}
-	case status.Signaled():
-		return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command was ended by the signal %s.", unix.SignalName(status.Signal())), e.text}
+		return Output{Text: text, Truncated: e.Truncated, ExitCode: ptr(0)}, nil
+	case e.Stopped && aborted:
+		return Output{}, &Error{CodeAborted, "The command was stopped while it ran; it may be partly performed.", e.Text}
+	case e.Stopped:
+		return Output{}, &Error{CodeTimeout, fmt.Sprintf("The command reached its time limit (%d seconds) and was stopped; it may be partly performed.", int(limit.Seconds())), e.Text}
+	case e.Signal() != "":
+		return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command was ended by the signal %s.", e.Signal()), e.Text}
 	}
-	return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command ended with exit status %d.", status.ExitStatus()), e.text}
-}
-
-// escaped follows the output if it was still open after all the group was dead.
-const escaped = "[A process that this command started has left its group and still runs.]"
-
-// run executes the command and returns when nothing of its process group is
-// left.
-func (t *shell) run(ctx context.Context, command string) (ending, error) {
-	// A parent-death signal is sent when the thread that started the child
-	// ends, so this goroutine keeps its thread until the child is gone.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
-	guard, err := startGuard()
-	if err != nil {
-		return ending{}, err
-	}
-	defer guard.end()
-	read, write, err := os.Pipe()
-	if err != nil {
-		return ending{}, err
-	}
-	defer read.Close()
-
-	var stopped bool
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Dir, cmd.Env = t.dir, t.env
-	cmd.Stdout, cmd.Stderr = write, write // files: Wait waits for the process only
-	cmd.SysProcAttr = groupAttributes(guard.pid())
-	cmd.Cancel = func() error { // Wait waits for it
-		stopped = true
-		guard.kill()
-		return cmd.Process.Kill() // it may have left the group: exec setsid …
-	}
-	err = cmd.Start()
-	write.Close()
-	if err != nil {
-		return ending{}, err
-	}
-	output := newBounded(t.maxOutput)
-	drained := make(chan error, 1)
-	go func() {
-		_, err := output.ReadFrom(read)
-		drained <- err
-	}()
-	// Its error repeats the state, or says that we stopped it.
-	cmd.Wait()
-	guard.kill()
-	read.SetReadDeadline(time.Now().Add(shellDrain))
-	err = <-drained
-
-	text, truncated := output.text()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		text = strings.TrimSuffix(text, "\n") + "\n" + escaped
-	}
-	return ending{cmd.ProcessState, stopped, text, truncated}, nil
-}
-
-// guard is the leader of a command's process group.
-type guard struct {
-	cmd   *exec.Cmd
-	alive *os.File // its closing, by us or by our death, makes the guard kill the group
-}
-
-func startGuard() (*guard, error) {
-	stdin, alive, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer stdin.Close()
-	// It ignores what a command may send to its own group.
-	cmd := exec.Command("/bin/sh", "-c", "trap '' HUP INT QUIT TERM; read -r _; kill -KILL 0")
-	cmd.Dir, cmd.Env = "/", []string{}
-	cmd.Stdin = stdin
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		alive.Close()
-		return nil, err
-	}
-	return &guard{cmd, alive}, nil
-}
-
-func (g *guard) pid() int { return g.cmd.Process.Pid }
-
-// kill kills the group, the guard included. The guard is still unreaped, so the
-// number is still the group's. It can fail only if all of it is dead already.
-func (g *guard) kill() { syscall.Kill(-g.pid(), syscall.SIGKILL) }
-
-// end kills the group once more, for the case that the command never started,
-// and reaps the guard.
-func (g *guard) end() {
-	g.kill()
-	g.alive.Close()
-	g.cmd.Wait()
+	return Output{}, &Error{CodeExitStatus, fmt.Sprintf("The command ended with exit status %d.", e.ExitCode()), e.Text}
 }

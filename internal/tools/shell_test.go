@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
-	"pgregory.net/rapid"
+	"approvalbot/internal/tools/process"
 )
 
 func newShellPlace(t *testing.T, o Options) *place {
@@ -141,7 +141,7 @@ func TestShellDoesNotWaitForEscapedProcesses(t *testing.T) {
 	for _, pid := range pids(t, p.content(filepath.Join(p.dir, "pid"))) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
-	if out.Text != "done\n"+escaped {
+	if out.Text != "done\n"+process.Escaped {
 		t.Errorf("got %q", out.Text)
 	}
 }
@@ -213,7 +213,7 @@ func TestEnding(t *testing.T) {
 		{failed, false, false, CodeExitStatus},
 		{failed, true, true, CodeAborted},
 	} {
-		out, err := ending{tt.state, tt.stopped, "text", false}.result(tt.aborted, time.Second)
+		out, err := result(process.Ending{State: tt.state, Stopped: tt.stopped, Text: "text"}, tt.aborted, time.Second)
 		if tt.want == "" {
 			if err != nil || out.Text != "text" {
 				t.Errorf("%+v: got %+v, %v", tt, out, err)
@@ -254,7 +254,7 @@ const victimEnv = "APPROVALBOT_TEST_SHELL_VICTIM"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimEnv); dir != "" {
 		sh := newShell(dir, Options{})
-		sh.run(context.Background(), "sleep 1000 & echo $$ $! > ready; sleep 1000; echo survived > survived")
+		sh.Call(context.Background(), json.RawMessage(`{"command":`+strconv.Quote("sleep 1000 & echo $$ $! > ready; sleep 1000; echo survived > survived")+`}`))
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -292,47 +292,6 @@ func TestShellDiesWithTheProgram(t *testing.T) {
 	}
 }
 
-func TestBoundedKeepsBeginningAndEnd(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(2, 40).Draw(t, "limit")
-		chunks := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 60), 0, 6).Draw(t, "chunks")
-		if rapid.Bool().Draw(t, "text") {
-			for i := range chunks {
-				chunks[i] = []byte(rapid.StringOf(rapid.SampledFrom([]rune("aä€😀"))).Draw(t, "chunk"))
-			}
-		}
-		b := newBounded(limit)
-		var all []byte
-		for _, c := range chunks {
-			b.write(c)
-			all = append(all, c...)
-		}
-		text, truncated := b.text()
-		half := limit / 2
-		if truncated != (len(all) > 2*half) || !utf8.ValidString(text) {
-			t.Fatalf("%d bytes, limit %d: truncated %t, %q", len(all), limit, truncated, text)
-		}
-		if !truncated {
-			if text != printable(all) {
-				t.Fatalf("%q became %q", all, text)
-			}
-			return
-		}
-		var left int
-		head, rest, ok := strings.Cut(text, "\n[… ")
-		if _, err := fmt.Sscanf(rest, "%d bytes left out …]", &left); err != nil || !ok {
-			t.Fatalf("no mark in %q", text)
-		}
-		_, tail, _ := strings.Cut(rest, "…]\n")
-		if utf8.Valid(all) {
-			if !strings.HasPrefix(string(all), head) || !strings.HasSuffix(string(all), tail) ||
-				len(head)+left+len(tail) != len(all) || half-len(head) > 3 || half-len(tail) > 3 {
-				t.Fatalf("%q, limit %d, became %q", all, limit, text)
-			}
-		}
-	})
-}
-
 func TestShellModes(t *testing.T) {
 	var m ShellMode
 	for _, s := range []string{"off", "confined", "unconfined"} {
@@ -348,7 +307,7 @@ func TestShellModes(t *testing.T) {
 func BenchmarkShell(b *testing.B) {
 	sh := newShell(b.TempDir(), Options{})
 	for b.Loop() {
-		if _, err := sh.run(b.Context(), ":"); err != nil {
+		if _, err := sh.Call(b.Context(), json.RawMessage(`{"command":":"}`)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,20 +3,10 @@ package tools
 import (
 	"bytes"
 	"os"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// groupAttributes put a command into the process group. There is no parent-death signal here; the group's guard kills
-// the group when we are gone.
-func groupAttributes(group int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pgid: group}
-}
-
-// keepDescriptors keeps what this program was started with from the commands that it starts.
-func keepDescriptors() { closeOnExec("/dev/fd", 3) }
 
 // realPath asks the kernel what an open file's path is.
 func realPath(f *os.File) (string, error) {

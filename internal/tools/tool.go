@@ -38,6 +38,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -53,6 +54,58 @@ type Tool interface {
 	// Call runs it with these canonical arguments. Errors for the model are
 	// *Error; Output.Text is what the model sees.
 	Call(ctx context.Context, args json.RawMessage) (Output, error)
+}
+
+// Facts are what a policy may know of one call besides its arguments. The zero
+// value says nothing, which never makes a call look harmless.
+type Facts struct {
+	// Programs are the names of the programs that a command will run, as they
+	// stand in it: "git", "/bin/rm". They are all of them only if Parsed.
+	Programs []string
+	Parsed   bool // the command was understood whole; false for everything that isn't a command
+	// ReadOnly says that this call, whatever else the tool can do, is one literal
+	// command of the short list that only looks.
+	ReadOnly bool
+	Path     string // the file that it is about, relative to the workspace and clean
+	Host     string // the host that it talks to, lower case, without a port
+}
+
+// A Factual tool knows more of a call than its arguments say. Facts is pure, and
+// is called with canonical arguments only.
+type Factual interface {
+	Facts(args json.RawMessage) Facts
+}
+
+// FactsOf returns what the tool knows of the call; nothing, if it says nothing.
+func FactsOf(t Tool, args json.RawMessage) Facts {
+	if f, ok := t.(Factual); ok {
+		return f.Facts(args)
+	}
+	return Facts{}
+}
+
+// Demands are what whoever defined a tool wants for each of its calls, besides
+// what the policy says. The zero value wants nothing.
+type Demands struct {
+	Ask       bool          // people are asked, whatever the annotations say
+	Risk      string        // low, medium, high or critical
+	Approvers []string      // who may approve: requester, channel, U…, S…
+	Quorum    int           // how many different people have to approve
+	Timeout   time.Duration // how long they have to answer
+	Confirm   bool          // a click is confirmed once more
+}
+
+// A Demanding tool wants something for its calls. Demands is pure.
+type Demanding interface {
+	Demands() Demands
+}
+
+// DemandsOf returns what the tool wants; nothing, if it says nothing.
+func DemandsOf(t Tool) Demands {
+	if d, ok := t.(Demanding); ok {
+		return d.Demands()
+	}
+	return Demands{}
 }
 
 // Spec is how a tool introduces itself, to models and to policies.

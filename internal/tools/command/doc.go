@@ -1,0 +1,2 @@
+// Package command tells what a shell command will run.
+package command

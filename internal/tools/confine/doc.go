@@ -1,0 +1,2 @@
+// Package confine keeps a program to what it is given.
+package confine

@@ -1,0 +1,2 @@
+// Package mcp makes tools of what MCP servers offer.
+package mcp
