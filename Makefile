@@ -4,9 +4,10 @@ RELEASE ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 MODEL ?= demo
 
 # dev and run don't use `go run`: that reports an error when one ends the program with Ctrl-C, which is how it is ended.
-.PHONY: dev run test check bench build
+.PHONY: dev run test check bench build servers
 
-## dev: a local Slack in the browser and the bot, without an account or a key
+## dev: a local Slack in the browser and the bot, without an account or a key; with MODEL=anthropic/NAME or
+## MODEL=openai/NAME and that provider's key in the environment, with a real model
 dev:
 	$(GO) build -o bin/approvalbot ./cmd/approvalbot
 	@exec bin/approvalbot dev --model $(MODEL)
@@ -15,6 +16,10 @@ dev:
 run:
 	$(GO) build -o bin/approvalbot ./cmd/approvalbot
 	@exec bin/approvalbot serve
+
+## servers: programs that aren't ours, which some tests work against (needs npm; those tests are skipped without it)
+servers:
+	cd test/npm && npm ci
 
 ## test: all tests, with the race detector, in random order
 test:
