@@ -44,6 +44,7 @@ type app struct {
 	metrics   *metrics.Metrics
 	head      int64 // of the journal when it was opened: what follows is this process's doing
 	modelName string
+	modelHTTP *http.Client
 }
 
 // wiring is what an app is made of besides its settings.
@@ -51,12 +52,13 @@ type wiring struct {
 	log      *slog.Logger
 	http     *http.Client      // for Slack's Web API; nil: the default
 	dialer   *websocket.Dialer // for the socket; nil: the default
+	model    *http.Client      // for the model's provider; nil: the model's own
 	redactor *redact.Redactor
 }
 
 // newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
 func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
-	a := &app{settings: s, log: w.log, metrics: metrics.New(version())}
+	a := &app{settings: s, log: w.log, metrics: metrics.New(version()), modelHTTP: w.model}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -124,7 +126,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	s := a.settings
-	lm, err := model.Open(s.Model)
+	lm, err := model.Open(s.Model, s.modelOptions(a.modelHTTP))
 	if err != nil {
 		return agent.Config{}, err
 	}

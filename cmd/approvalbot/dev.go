@@ -22,7 +22,7 @@ type devCmd struct {
 	SlackAddr string `name:"slack-addr" default:"127.0.0.1:3103" help:"Where the local Slack listens; port 0 takes any."`
 	APIAddr   string `name:"api-addr" default:"127.0.0.1:3102" help:"Where the HTTP API listens; port 0 takes any."`
 	DataDir   string `name:"data-dir" default:"data/dev" type:"path" help:"Where journal, local Slack and workspace are kept."`
-	Model     string `default:"demo" help:"demo, or script:FILE (turns from a JSON file)."`
+	Model     string `default:"demo" help:"anthropic/NAME or openai/NAME with the provider's key in the environment, demo, or script:FILE (turns from a JSON file)."`
 }
 
 // Help explains what else can be set.
@@ -41,7 +41,8 @@ func devSetting(name string) bool {
 	case "APPROVALBOT_APPROVERS", "APPROVALBOT_REQUESTERS", "APPROVALBOT_CHANNELS", "APPROVALBOT_QUORUM",
 		"APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_APPROVAL_POLICY", "APPROVALBOT_SANDBOX", "APPROVALBOT_SHELL",
 		"APPROVALBOT_INSTRUCTIONS", "APPROVALBOT_MAX_ROUNDS", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_DRAIN_TIMEOUT",
-		"APPROVALBOT_LOG_LEVEL", "APPROVALBOT_API_TOKENS_FILE":
+		"APPROVALBOT_LOG_LEVEL", "APPROVALBOT_API_TOKENS_FILE", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY",
+		"OPENAI_BASE_URL", "APPROVALBOT_MAX_OUTPUT_TOKENS":
 		return true
 	}
 	return false
@@ -90,6 +91,9 @@ func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn ne
 	}
 	warn(w.log, unknownNames(os.Environ()))
 	w.log.Info("approvalbot dev", "model", a.modelName, "model_from", "--model", "workspace", a.builtin.Dir(), "approvers", s.Approvers)
+	if text := s.unusedKeys(); text != "" {
+		w.log.Info(text)
+	}
 	if s.Shell == tools.ShellUnconfined {
 		w.log.Warn("the shell is not confined: what you approve runs with your own rights")
 	}

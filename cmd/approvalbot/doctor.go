@@ -9,7 +9,6 @@ import (
 
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
-	"approvalbot/internal/model"
 	"approvalbot/internal/slackui"
 	"approvalbot/internal/tools"
 )
@@ -68,14 +67,7 @@ func (d *diagnosis) note(what, text string) { fmt.Fprintf(d.out, "! %-9s %s\n", 
 
 // machine checks what stands on this machine. What can't be read from the settings was named before.
 func (d *diagnosis) machine(ctx context.Context, s Settings) {
-	if s.Model != "" {
-		m, err := model.Open(s.Model)
-		name := s.Model
-		if err == nil {
-			name = m.Name()
-		}
-		d.check("model", name+" (from APPROVALBOT_MODEL)", err)
-	}
+	d.model(ctx, s)
 	if s.DataDir == "" {
 		return // the settings couldn't be read at all
 	}

@@ -30,7 +30,7 @@ type Settings struct {
 	APIURL   string `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
 
 	Approvers  []string `envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel). A list of requester (who asked may approve their own request), channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), user ids U…, user group ids S…"`
-	Model      string   `envconfig:"APPROVALBOT_MODEL" desc:"which model answers (serve requires it): demo, or script:FILE (turns from a JSON file)"`
+	Model      string   `envconfig:"APPROVALBOT_MODEL" desc:"which model answers (serve requires it): anthropic/NAME, openai/NAME (also every compatible server, by OPENAI_BASE_URL), demo (no language model; to try the bot), or script:FILE (turns from a JSON file)"`
 	Requesters []string `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
 	Channels   []string `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
 
@@ -48,6 +48,12 @@ type Settings struct {
 	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API, /healthz, /readyz and /metrics listen"`
 	APIToken      string `envconfig:"APPROVALBOT_API_TOKEN" desc:"a bearer token of the HTTP API that may do everything, called default; one of the two is required unless the address is loopback"`
 	APITokensFile string `envconfig:"APPROVALBOT_API_TOKENS_FILE" desc:"a JSON file of tokens, each with a name, scopes (read, run, decide, all) and, where it is a person's, their Slack user; nobody else may be able to read it"`
+
+	AnthropicKey     string `envconfig:"ANTHROPIC_API_KEY" desc:"the key for anthropic/NAME"`
+	AnthropicBaseURL string `envconfig:"ANTHROPIC_BASE_URL" desc:"another server that speaks Anthropic's Messages API; https, or http on this machine"`
+	OpenAIKey        string `envconfig:"OPENAI_API_KEY" desc:"the key for openai/NAME; a server of your own may need none"`
+	OpenAIBaseURL    string `envconfig:"OPENAI_BASE_URL" desc:"another server that speaks OpenAI's Chat Completions API, usually with /v1 at the end; https, or http on this machine"`
+	MaxOutputTokens  int    `envconfig:"APPROVALBOT_MAX_OUTPUT_TOKENS" default:"0" desc:"how long one answer of the model may be; 0: 16000 with anthropic/NAME, the model's own limit with openai/NAME"`
 
 	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
@@ -246,6 +252,7 @@ func (s *Settings) check() error {
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	bad(s.Shell == tools.ShellConfined, "APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
+	wrong = append(wrong, s.checkModel()...)
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}
@@ -266,7 +273,7 @@ func (s *Settings) requireServe() error {
 		errs = append(errs, errors.New("APPROVALBOT_APPROVERS is not set: nobody may approve until you say who. User ids (U…) or user groups (S…) are the safest; channel means every full member of the channel, requester that people may approve what they asked for themselves"))
 	}
 	if s.Model == "" {
-		errs = append(errs, errors.New("APPROVALBOT_MODEL is not set: choose demo to try the bot without a language model; this version has demo and script:FILE"))
+		errs = append(errs, errors.New("APPROVALBOT_MODEL is not set: name a provider and its model (anthropic/NAME with ANTHROPIC_API_KEY, openai/NAME with OPENAI_API_KEY), or choose demo to try the bot without a language model"))
 	}
 	return together(errs...)
 }
@@ -336,7 +343,7 @@ func (s *Settings) journalDir() string { return filepath.Join(s.DataDir, "journa
 
 // secrets are the literals that must never leave the process.
 func (s *Settings) secrets() []string {
-	all := []string{s.BotToken, s.AppToken, s.APIToken, os.Getenv("ANTHROPIC_API_KEY"), os.Getenv("OPENAI_API_KEY")}
+	all := []string{s.BotToken, s.AppToken, s.APIToken, s.AnthropicKey, s.OpenAIKey}
 	if _, tokens, err := s.fileTokens(); err == nil { // what is wrong with the file is said where it is used
 		all = append(all, tokens...)
 	}

@@ -299,22 +299,41 @@ func TestOpen(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"turns":[{"text":"hi"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"demo", "script:" + file} {
-		m, err := Open(name)
+	keys := Options{AnthropicKey: anthropicTestKey, OpenAIKey: openaiTestKey}
+	for _, name := range []string{"demo", "script:" + file, "anthropic/claude-test-1", "openai/gpt-test-1", "openai/org/model:7b"} {
+		m, err := Open(name, keys)
 		if err != nil || m.Name() != name {
 			t.Errorf("Open(%q) = %v, %v", name, m, err)
 		}
 	}
-	for name, want := range map[string]string{
-		"":                     "no model is named",
-		"demo2":                `unknown model "demo2"`,
-		"script:" + file + "x": "no such file",
-		"anthropic/claude":     "this version has no anthropic models yet",
-		"openai/gpt":           "this version has no openai models yet",
-		"openai/":              "unknown model",
+	if _, err := Open("openai/llama", Options{OpenAIBaseURL: "http://[::1]:11434/v1"}); err != nil {
+		t.Errorf("a server of one's own needs no key: %v", err)
+	}
+	for _, c := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"", keys, "no model is named"},
+		{"demo2", keys, `unknown model "demo2"`},
+		{"mistral/x", keys, `use anthropic/NAME, openai/NAME`},
+		{"script:" + file + "x", keys, "no such file"},
+		{"openai/", keys, "openai/NAME"},
+		{"anthropic", keys, "anthropic/NAME"},
+		{"openai/a b", keys, "no spaces"},
+		{"anthropic/claude", Options{}, "ANTHROPIC_API_KEY is not set"},
+		{"openai/gpt", Options{}, "OPENAI_API_KEY is not set"},
+		{"openai/gpt", Options{OpenAIKey: "sk-not-real\n"}, "OPENAI_API_KEY has characters"},
+		{"openai/gpt", Options{OpenAIKey: "k", OpenAIBaseURL: "http://models.example/v1"}, "in the clear"},
+		{"openai/gpt", Options{OpenAIKey: "k", OpenAIBaseURL: "ftp://models.example/v1"}, "https://"},
+		{"openai/gpt", Options{OpenAIKey: "k", OpenAIBaseURL: "models.example"}, "OPENAI_BASE_URL: it has to be an address"},
+		{"openai/gpt", Options{OpenAIKey: "k", OpenAIBaseURL: "https://models.example/v1?x=1"}, "can't have a ?"},
+		{"anthropic/c", Options{AnthropicKey: "k", AnthropicBaseURL: "https://me:secret-not-real@models.example"}, "ANTHROPIC_BASE_URL: it can't hold a user"},
+		{"anthropic/c", Options{AnthropicKey: "k", MaxTokens: -1}, "negative"},
 	} {
-		if _, err := Open(name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Open(%q): got %v, want an error with %q", name, err, want)
+		_, err := Open(c.name, c.o)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "not-real") {
+			t.Errorf("Open(%q): got %v, want an error with %q", c.name, err, c.want)
 		}
 	}
 }

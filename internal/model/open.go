@@ -2,27 +2,73 @@ package model
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
+	"unicode"
 )
 
-// Open returns the model of that name: "demo", or "script:FILE". Names of
-// providers are known and refused with a sentence that says so, because their
-// models come with a later version.
-func Open(name string) (Model, error) {
+// Options are what the models of providers need besides their name. The
+// environment is never asked: what isn't here doesn't count.
+type Options struct {
+	AnthropicKey     string
+	AnthropicBaseURL string // empty: Anthropic's own
+	OpenAIKey        string
+	OpenAIBaseURL    string // empty: OpenAI's own; any server that speaks its Chat Completions API
+
+	// MaxTokens is the most that one answer may have. 0: the provider's limit
+	// where it has one of its own, else [DefaultMaxTokens].
+	MaxTokens int
+
+	// Idle is how long a provider may send nothing. 0: [DefaultIdle].
+	Idle time.Duration
+
+	// HTTPClient sends the requests; nil: one that follows no redirect and knows
+	// no proxy. Redirects are refused whichever it is: they would carry the key
+	// and the conversation to an address that nobody chose.
+	HTTPClient *http.Client
+}
+
+const (
+	// DefaultMaxTokens is sent where a provider wants a limit and none is set: an
+	// answer with a large file in it fits, one that never ends is stopped.
+	DefaultMaxTokens = 16_000
+
+	// DefaultIdle is far more than a provider needs to begin or to go on, and
+	// short enough that a dead connection doesn't hold a run for the day.
+	DefaultIdle = 5 * time.Minute
+)
+
+// Names says which models there are, for texts of help and of errors.
+const Names = "anthropic/NAME, openai/NAME (also every compatible server, by OPENAI_BASE_URL), demo, or script:FILE"
+
+// Open returns the model of that name: "anthropic/NAME", "openai/NAME", "demo",
+// or "script:FILE".
+func Open(name string, o Options) (Model, error) {
 	if name == "demo" {
 		return Demo{}, nil
 	}
 	if file, ok := strings.CutPrefix(name, "script:"); ok {
 		return OpenScript(file)
 	}
-	provider, rest, ok := strings.Cut(name, "/")
-	switch {
-	case ok && rest != "" && (provider == "anthropic" || provider == "openai"):
-		return nil, fmt.Errorf("model %q: this version has no %s models yet; use demo or script:FILE", name, provider)
-	case name == "":
-		return nil, fmt.Errorf("no model is named; use demo or script:FILE")
+	if name == "" {
+		return nil, fmt.Errorf("no model is named; use %s", Names)
 	}
-	return nil, fmt.Errorf("unknown model %q; use demo or script:FILE", name)
+	if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return nil, fmt.Errorf("model %q: a name has no spaces and no line breaks", name)
+	}
+	if o.MaxTokens < 0 {
+		return nil, fmt.Errorf("model %s: the limit of an answer can't be negative", name)
+	}
+	switch provider, rest, _ := strings.Cut(name, "/"); {
+	case provider == "anthropic" && rest != "":
+		return openAnthropic(rest, o)
+	case provider == "openai" && rest != "":
+		return openOpenAI(rest, o)
+	case provider == "anthropic", provider == "openai":
+		return nil, fmt.Errorf("model %q: the provider's name for the model is missing: %s/NAME", name, provider)
+	}
+	return nil, fmt.Errorf("unknown model %q; use %s", name, Names)
 }
 
 // lastUser returns the index of the last message that a person wrote, or -1.

@@ -1,0 +1,227 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// provider is what the two kinds of provider have in common: what it is called
+// for people, and where it is.
+type provider struct {
+	label      string // "Anthropic"
+	model      string // the provider's name for the model
+	name       string // ours: "anthropic/NAME"
+	keySetting string
+	urlSetting string
+	key        string
+	base       *url.URL
+	elsewhere  bool // another server than the provider's own
+}
+
+func newProvider(p provider, ownURL, baseURL string) (provider, error) {
+	p.elsewhere = baseURL != ""
+	if baseURL == "" {
+		baseURL = ownURL
+	}
+	var err error
+	if p.base, err = checkBaseURL(baseURL); err != nil {
+		return p, fmt.Errorf("%s: %w", p.urlSetting, err)
+	}
+	switch {
+	case p.key == "" && !p.elsewhere:
+		return p, fmt.Errorf("%s is not set: the model %s needs a key of %s", p.keySetting, p.name, p.label)
+	case strings.ContainsFunc(p.key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return p, fmt.Errorf("%s has characters in it that no key has (a space, a line break, an accent): copy it again", p.keySetting)
+	}
+	return p, nil
+}
+
+// CheckBaseURL says what is wrong with the address of a provider's API, if
+// anything is. The empty address is the provider's own.
+func CheckBaseURL(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, err := checkBaseURL(address)
+	return err
+}
+
+func checkBaseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		return nil, errors.New("it has to be an address such as https://models.example.com/v1")
+	case u.User != nil:
+		return nil, errors.New("it can't hold a user or a password; the key has a setting of its own")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("it can't have a ? or a #")
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+		return u, nil
+	case u.Scheme == "http":
+		return nil, fmt.Errorf("http://%s is refused: the key and all that the model gets to know would cross the network in the clear; use https, or http to this machine only (127.0.0.1, localhost)", u.Host)
+	}
+	return nil, errors.New("it has to begin with https:// (or http:// for this machine)")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// who is the provider in a sentence.
+func (p *provider) who() string {
+	if p.elsewhere {
+		return "The model server at " + p.base.Host
+	}
+	return p.label
+}
+
+// maxBody is more than any answer is long.
+const maxBody = 32 << 20
+
+// maxFault is more than any error needs to say.
+const maxFault = 64 << 10
+
+var (
+	errIdle    = errors.New("nothing came for too long")
+	errTooLong = errors.New("it is longer than any answer should be")
+)
+
+// statusError is an answer that isn't one: any status but 2xx.
+type statusError struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d", e.status) }
+
+// doer sends requests for the SDKs. What the SDKs would do by themselves with a
+// status, a redirect or silence, each in its own way, is done here once.
+type doer struct {
+	client *http.Client
+	idle   time.Duration
+}
+
+func newDoer(o Options) doer {
+	d := doer{client: &http.Client{}, idle: o.Idle}
+	if o.HTTPClient != nil {
+		*d.client = *o.HTTPClient
+	}
+	if d.client.Transport == nil {
+		d.client.Transport = &http.Transport{
+			DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
+			TLSHandshakeTimeout: 15 * time.Second,
+			ForceAttemptHTTP2:   true,
+			IdleConnTimeout:     90 * time.Second,
+			MaxIdleConnsPerHost: 16,
+			DisableCompression:  true, // a compressed stream arrives in lumps
+		}
+	}
+	d.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if d.idle <= 0 {
+		d.idle = DefaultIdle
+	}
+	return d
+}
+
+// Do sends one request. Its body ends with errIdle when nothing comes for too
+// long, and with errTooLong when too much does.
+func (d doer) Do(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	b := &body{ctx: ctx, cancel: cancel, idle: d.idle, left: maxBody}
+	b.timer = time.AfterFunc(d.idle, func() { cancel(errIdle) })
+	res, err := d.client.Do(req.WithContext(ctx))
+	if err != nil {
+		err = b.cause(err)
+		b.end()
+		return nil, err
+	}
+	b.rc, res.Body = res.Body, b
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(b, maxFault))
+	b.Close()
+	if err != nil && req.Context().Err() != nil {
+		return nil, err
+	}
+	return nil, &statusError{res.StatusCode, res.Header, text} // what could be read of it will do
+}
+
+// body is an answer's body that doesn't wait for ever.
+type body struct {
+	rc     io.ReadCloser
+	ctx    context.Context //nolint:containedctx // the request's own; it ends with the body
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	idle   time.Duration
+	left   int
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.rc.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, errTooLong
+	}
+	if n > 0 {
+		b.timer.Reset(b.idle)
+	}
+	return n, b.cause(err)
+}
+
+// cause says why it was cancelled, if we did it.
+func (b *body) cause(err error) error {
+	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), errIdle) {
+		return errIdle
+	}
+	return err
+}
+
+func (b *body) Close() error {
+	err := b.rc.Close()
+	b.end()
+	return err
+}
+
+func (b *body) end() {
+	b.timer.Stop()
+	b.cancel(nil)
+}
+
+// mediaType is what an answer says that it is.
+func mediaType(res *http.Response) string {
+	t, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+// oneLine is a text of somebody else as a part of a sentence of ours: without
+// control characters and line breaks, and not longer than the sentence bears.
+func oneLine(text string, most int) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	clean = strings.Join(strings.Fields(clean), " ")
+	if runes := []rune(clean); len(runes) > most {
+		clean = strings.TrimSpace(string(runes[:most])) + "…"
+	}
+	return clean
+}
