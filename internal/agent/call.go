@@ -21,6 +21,7 @@ const (
 	codeAborted     = "ABORTED"         // it was running when the run was ended; may be partly performed
 	codeUnknown     = "OUTCOME_UNKNOWN" // approvalbot ended while it was running
 	codeToolFailed  = "TOOL_FAILED"
+	codeCutOff      = "CUT_OFF" // the model reached the limit of its answer in it
 )
 
 // call takes one tool call to its terminal state. It returns nil when the call has it, an *ApprovalRequiredError when it

@@ -63,7 +63,7 @@ func (a *Agent) closeRun(ctx context.Context, id, why string) (session string, e
 	}
 	_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{
 		Session: state.Session, Run: id, Actor: ledger.System,
-		Body: &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeRestarted, Reason: why + " before it was done", Rounds: len(state.Rounds)},
+		Body: &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeRestarted, Reason: why + " before it was done", Rounds: len(state.Rounds), Usage: state.Usage()},
 	})
 	return state.Session, unlessConflict(err)
 }

@@ -316,8 +316,9 @@ type ModelFailed struct {
 
 // A Compaction says which part of a session is shortened for the model.
 type Compaction struct {
-	Until int64 `json:"until"`          // up to and with what came of this Seq, whole rounds only
-	Clip  int   `json:"clip,omitempty"` // characters that are kept of each text that is shortened
+	Until   int64 `json:"until"`             // up to and with what came of this Seq, whole rounds only
+	Clip    int   `json:"clip,omitempty"`    // characters that are kept of each text that is shortened
+	Version int   `json:"version,omitempty"` // of the request for a summary; another version's can't be computed again
 }
 
 // CompactionMethod is how a session is shortened.
@@ -332,7 +333,7 @@ const (
 type SessionCompacted struct {
 	Compaction
 	Method      CompactionMethod `json:"method"`
-	Summary     string           `json:"summary,omitempty"`     // the model's words
+	Text        string           `json:"text,omitempty"`        // what the model gets in place of it: its own summary, and our words about it
 	Usage       Usage            `json:"usage,omitzero"`        // of the sample that made the summary
 	SampledFrom int64            `json:"sampledFrom"`           // Seq of the last event that counted
 	RequestHash string           `json:"requestHash,omitempty"` // SHA-256, hex, of the request for the summary
