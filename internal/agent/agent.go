@@ -67,6 +67,7 @@ type Agent struct {
 
 	incoming chan ledger.Event // messages to be worked off, from Receive to Run
 	closed   chan struct{}     // closed when Run takes no more of them
+	before   int64             // Seq of the last event of earlier processes; Recover sets it
 
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
@@ -136,6 +137,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return fmt.Errorf("reading the messages that wait: %w", err)
 	}
 	for _, e := range waiting {
+		if e.Seq > a.before {
+			continue // received while we were looking: Receive brings it
+		}
 		a.inherit(e)
 		d.add(e)
 	}

@@ -36,11 +36,11 @@ const (
 	maxDenied = 40
 )
 
-// The parts of the limit, in percent, that may stay as they were.
+// Parts of the limit, in percent.
 const (
-	keepUsual = 40
-	keepHard  = 10 // the provider said that the request is too long: the limit is too high for this model
-	leastGain = 10 // less isn't worth a request
+	keepPart    = 40 // that may stay as it was
+	leastGain   = 10 // less isn't worth a request
+	summaryPart = 80 // of a request for a summary
 )
 
 // A pressure says how much a request has to be shortened.
@@ -99,10 +99,11 @@ func (t *Transcript) plan(limit int, p pressure) (ledger.Compaction, bool) {
 	if !t.Complete() || p == whenLong && t.Size() <= limit {
 		return ledger.Compaction{}, false
 	}
-	keep, gain := limit*keepUsual/100, limit*leastGain/100
-	if p == harder {
-		keep, gain = limit*keepHard/100, 1
+	gain := limit * leastGain / 100
+	if p == harder { // the model's context is smaller than the limit says
+		limit, gain = min(limit, t.Size()/2), 1
 	}
+	keep := limit * keepPart / 100
 	cut := t.lastCut()
 	for cut > 0 && sizeOf(t.req.Messages[t.before(cut):]) <= keep {
 		cut = t.before(cut)
@@ -117,7 +118,7 @@ func (t *Transcript) plan(limit int, p pressure) (ledger.Compaction, bool) {
 	c.Clip = clips[len(clips)-1]
 	for _, clip := range clips {
 		c.Clip = clip
-		if req := t.SummaryRequest(c); sizeOf(req.Messages) <= limit*keepUsual/50 {
+		if req := t.SummaryRequest(c); sizeOf(req.Messages) <= limit*summaryPart/100 {
 			break
 		}
 	}
