@@ -30,7 +30,11 @@ type Config struct {
 	Outcome   time.Duration // how long another program has to report how its action went
 	MaxRounds int           // samples of a run; more end it
 	MaxAsks   int           // asks of a run; further ones are denied unasked
-	Drain     time.Duration // how long Run lets runs go on after its context ended, before it aborts them
+
+	ContextTokens int         // what a request to the model may have before its older part is compacted
+	Price         model.Price // of the model's tokens; zero: not known
+
+	Drain time.Duration // how long Run lets runs go on after its context ended, before it aborts them
 
 	// Deltas gets the pieces of a model's text as they come, from the goroutine that samples; it must not wait. They are
 	// not journalled. It may be nil.
@@ -63,6 +67,7 @@ type Agent struct {
 
 	incoming chan ledger.Event // messages to be worked off, from Receive to Run
 	closed   chan struct{}     // closed when Run takes no more of them
+	before   int64             // Seq of the last event of earlier processes; Recover sets it
 
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
@@ -78,6 +83,9 @@ func New(c Config) (*Agent, error) {
 	}
 	if c.MaxAsks <= 0 {
 		c.MaxAsks = DefaultMaxAsks
+	}
+	if c.ContextTokens <= 0 {
+		c.ContextTokens = DefaultContextTokens
 	}
 	if c.Outcome <= 0 {
 		c.Outcome = DefaultOutcome
@@ -129,6 +137,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return fmt.Errorf("reading the messages that wait: %w", err)
 	}
 	for _, e := range waiting {
+		if e.Seq > a.before {
+			continue // received while we were looking: Receive brings it
+		}
 		a.inherit(e)
 		d.add(e)
 	}

@@ -128,6 +128,16 @@ func slow(d time.Duration) func(context.Context, json.RawMessage) (tools.Output,
 
 func open(t *testing.T, dir, script string) *stand {
 	t.Helper()
+	m, err := model.ParseScript("test", []byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openWith(t, dir, m, func(*Config) {})
+}
+
+// openWith is open with any model, and a configuration that is changed.
+func openWith(t *testing.T, dir string, m model.Model, change func(*Config)) *stand {
+	t.Helper()
 	s := &stand{t: t, dir: dir, calls: &recorder{args: map[string]int{}}}
 	log := slog.New(slog.DiscardHandler)
 	var err error
@@ -139,16 +149,15 @@ func open(t *testing.T, dir, script string) *stand {
 		t.Fatal(err)
 	}
 	s.reg = approvals.New(s.journal, everyone{}, approvals.Settings{Approvers: list, Team: team}, log)
-	m, err := model.ParseScript("test", []byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
 	set, err := tools.NewSet(
 		fakeTool{name: "read", readOnly: true, calls: s.calls},
 		fakeTool{name: "act", calls: s.calls},
 		fakeTool{name: "slow", calls: s.calls, do: slow(time.Minute)},
 		fakeTool{name: "fail", readOnly: true, calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
 			return tools.Output{}, errors.New("it broke")
+		}},
+		fakeTool{name: "long", readOnly: true, calls: s.calls, do: func(_ context.Context, args json.RawMessage) (tools.Output, error) {
+			return tools.Output{Text: "begin " + string(args) + strings.Repeat(" …long", 2000) + " end"}, nil
 		}},
 		fakeTool{name: "hang", calls: s.calls, do: func(context.Context, json.RawMessage) (tools.Output, error) {
 			time.Sleep(24 * time.Hour)
@@ -165,7 +174,9 @@ func open(t *testing.T, dir, script string) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.agent, err = New(Config{Ledger: s.journal, Approvals: s.reg, Model: m, Tools: set, Policy: rules, Logger: log})
+	cfg := Config{Ledger: s.journal, Approvals: s.reg, Model: m, Tools: set, Policy: rules, Logger: log}
+	change(&cfg)
+	s.agent, err = New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"approvalbot/internal/approvals"
@@ -21,6 +22,7 @@ const (
 	codeAborted     = "ABORTED"         // it was running when the run was ended; may be partly performed
 	codeUnknown     = "OUTCOME_UNKNOWN" // approvalbot ended while it was running
 	codeToolFailed  = "TOOL_FAILED"
+	codeCutOff      = "CUT_OFF" // the model reached the limit of its answer in it
 )
 
 // call takes one tool call to its terminal state. It returns nil when the call has it, an *ApprovalRequiredError when it
@@ -163,14 +165,59 @@ func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json
 	if ctx.Err() != nil {
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
 	}
-	if d := r.inForce().Decide(r.policyCall(tool, args)); d.Denied() {
+	d := r.inForce().Decide(r.policyCall(tool, args))
+	if d.Denied() {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
+	}
+	if d.NeedsApproval() && mayBeStricter(req, d.Wanted) {
+		refused, err := r.notEnough(ctx, t, d.Wanted)
+		switch {
+		case ctx.Err() != nil:
+			return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+		case err != nil:
+			return halted(err)
+		case refused != "":
+			return halted(r.deny(ctx, t, ledger.SourcePolicy, refused))
+		}
 	}
 	hash, ok := r.current().Hash(t.call.Name)
 	if !ok || hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
 	}
 	return r.perform(ctx, t, tool, json.RawMessage(req.Arguments))
+}
+
+// mayBeStricter tells whether what a policy wants for an ask now may let fewer people approve it than what it was asked
+// with. What the settings say (nil, 0) isn't known here, so against anything else it may be.
+func mayBeStricter(asked approvals.Request, now policy.Wanted) bool {
+	switch {
+	case asked.Quorum != now.Quorum && (asked.Quorum == 0 || now.Quorum == 0 || now.Quorum > asked.Quorum):
+		return true
+	case (asked.Approvers == nil) != (now.Approvers == nil):
+		return true
+	}
+	return slices.ContainsFunc(asked.Approvers, func(who string) bool { return !slices.Contains(now.Approvers, who) })
+}
+
+// notEnough says why the approvals that a call got are not enough for what is wanted now; "" if they are.
+func (r *run) notEnough(ctx context.Context, t target, now policy.Wanted) (string, error) {
+	state, ok, err := r.Ledger.LoadRun(context.WithoutCancel(ctx), r.id)
+	if err != nil || !ok {
+		return "", errors.Join(err, ctx.Err())
+	}
+	c := state.Call(t.call.ID)
+	if c == nil || c.Approval == nil {
+		return "What was approved is not in the journal.", nil
+	}
+	err = r.Approvals.Enough(ctx, state, c.Approval, now.Approvers, now.Quorum)
+	if err == nil {
+		return "", nil
+	}
+	reason := "It could not be found out whether it still is."
+	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
+		reason = refused.Reason
+	}
+	return "The policy has changed since this was approved. " + reason, nil
 }
 
 // current are the tools there are now: those of the run, as far as they are still what they were.

@@ -29,7 +29,9 @@ var errStarted = errors.New("the call has started")
 // has ended keeps its first ending, and finish is content with that. It can't be interrupted.
 func (a *Agent) finish(ctx context.Context, t target, f *ledger.ToolFinished) error {
 	f.Tool = t.call.Name
-	f.Output, f.Reason = strings.ToValidUTF8(f.Output, "\uFFFD"), strings.ToValidUTF8(f.Reason, "\uFFFD")
+	// One output must not fill the model's context: its tools have limits of their own, this one holds for all of them.
+	f.Output = clip(strings.ToValidUTF8(f.Output, "\uFFFD"), a.ContextTokens)
+	f.Reason = strings.ToValidUTF8(f.Reason, "\uFFFD")
 	_, err := a.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, f))
 	var conflict *ledger.ConflictError
 	if !errors.As(err, &conflict) {

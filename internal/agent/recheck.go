@@ -20,7 +20,7 @@ import (
 type Recheck struct {
 	Read     func(session string, until int64) iter.Seq2[ledger.Event, error] // a session's events up to and with a Seq
 	Requests int64                                                            // that were computed again
-	Erased   int64                                                            // requests that can't be, because of what was erased
+	Erased   int64                                                            // requests that can't be: parts were erased, or another version made them
 
 	sessions map[string]*conversation
 	idle     []string // sessions in which nothing runs, the longest idle first
@@ -45,8 +45,8 @@ func (c *Recheck) Event(e ledger.Event) error {
 	if err != nil || s == nil {
 		return err
 	}
-	if b, ok := e.Body.(*ledger.ModelCompleted); ok {
-		if err := c.request(s, b); err != nil {
+	if sent := sentBy(e.Body); sent != nil {
+		if err := c.request(s, *sent); err != nil {
 			return err
 		}
 	}
@@ -62,12 +62,41 @@ func (c *Recheck) Event(e ledger.Event) error {
 	return nil
 }
 
+// A sent is a request to a model, as an event names it.
+type sent struct {
+	hash    string
+	summary *ledger.Compaction // it asked for the summary of this; nil: for an answer
+}
+
+// sentBy is the request that an event is about; nil if it is about none.
+func sentBy(b ledger.Body) *sent {
+	switch b := b.(type) {
+	case *ledger.ModelCompleted:
+		return &sent{hash: b.RequestHash}
+	case *ledger.ModelFailed:
+		return &sent{hash: b.RequestHash, summary: b.Summary}
+	case *ledger.SessionCompacted:
+		if b.Method == ledger.CompactSummary {
+			return &sent{hash: b.RequestHash, summary: &b.Compaction}
+		}
+	}
+	return nil
+}
+
 // request compares the request that the journal gives with the one that was sent.
-func (c *Recheck) request(s *conversation, b *ledger.ModelCompleted) error {
+func (c *Recheck) request(s *conversation, q sent) error {
+	if q.summary != nil && q.summary.Version != summaryVersion {
+		c.Erased++
+		return nil
+	}
 	c.Requests++
-	got := model.RequestHash(s.Request())
+	req := s.Request()
+	if q.summary != nil {
+		req = s.SummaryRequest(*q.summary)
+	}
+	got := model.RequestHash(req)
 	switch {
-	case s.Complete() && got == b.RequestHash:
+	case s.Complete() && got == q.hash:
 		return nil
 	case s.erased:
 		c.Requests--
@@ -76,7 +105,7 @@ func (c *Recheck) request(s *conversation, b *ledger.ModelCompleted) error {
 	case !s.Complete():
 		return errors.New("the model was sampled while a call of the round before had no result")
 	}
-	return fmt.Errorf("the request that the journal gives (SHA-256 %.12s…) is not the one that was sent (%.12s…)", got, b.RequestHash)
+	return fmt.Errorf("the request that the journal gives (SHA-256 %.12s…) is not the one that was sent (%.12s…)", got, q.hash)
 }
 
 // session finds the event's session. It is nil where it isn't in memory and the event will be read again when it is
@@ -88,7 +117,7 @@ func (c *Recheck) session(e ledger.Event) (*conversation, error) {
 	s := &conversation{}
 	if c.Read != nil {
 		switch e.Body.(type) {
-		case *ledger.RunStarted, *ledger.ModelCompleted:
+		case *ledger.RunStarted, *ledger.ModelCompleted, *ledger.ModelFailed, *ledger.SessionCompacted:
 		default:
 			return nil, nil
 		}

@@ -12,6 +12,11 @@ import (
 // what had started and has no end is of unknown outcome and never run again, and the run is cancelled. It can be
 // interrupted at any point and called again: any prefix of a journal recovers to the same endings.
 func (a *Agent) Recover(ctx context.Context) error {
+	head, err := a.Ledger.Head(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the journal's head: %w", err)
+	}
+	a.before = head.Seq
 	open, err := a.Ledger.UnfinishedRuns(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the runs that were interrupted: %w", err)
@@ -63,7 +68,7 @@ func (a *Agent) closeRun(ctx context.Context, id, why string) (session string, e
 	}
 	_, err = a.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{
 		Session: state.Session, Run: id, Actor: ledger.System,
-		Body: &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeRestarted, Reason: why + " before it was done", Rounds: len(state.Rounds)},
+		Body: &ledger.RunFinished{Status: ledger.RunCancelled, Code: codeRestarted, Reason: why + " before it was done", Rounds: len(state.Rounds), Usage: state.Usage()},
 	})
 	return state.Session, unlessConflict(err)
 }

@@ -159,26 +159,33 @@ func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Pers
 
 // rounds samples and executes until the run has an end. An error means that the run is halted.
 func (r *run) rounds(ctx context.Context) (*ledger.RunFinished, error) {
-	var usage ledger.Usage
+	end, err := r.untilEnd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, ok, err := r.Ledger.LoadRun(context.WithoutCancel(ctx), r.id)
+	if err != nil || !ok {
+		return nil, halted(errors.Join(err, ctx.Err()))
+	}
+	end.Usage = state.Usage()
+	return end, nil
+}
+
+func (r *run) untilEnd(ctx context.Context) (*ledger.RunFinished, error) {
 	for round := 1; ; round++ {
 		if round > r.MaxRounds {
-			return &ledger.RunFinished{Status: ledger.RunFailed, Code: codeRoundLimit, Rounds: round - 1, Usage: usage,
+			return &ledger.RunFinished{Status: ledger.RunFailed, Code: codeRoundLimit, Rounds: round - 1,
 				Reason: fmt.Sprintf("It was still not done after %d rounds, which is the limit.", r.MaxRounds)}, nil
 		}
 		sample, end, err := r.sample(ctx, round)
-		if err != nil {
-			return nil, err
-		}
-		if end == nil {
-			usage.InputTokens += sample.Usage.InputTokens
-			usage.OutputTokens += sample.Usage.OutputTokens
+		if err == nil && end == nil {
 			end, err = r.afterSample(ctx, sample)
 		}
 		if err != nil {
 			return nil, err
 		}
 		if end != nil {
-			end.Rounds, end.Usage = round, usage
+			end.Rounds = round
 			return end, nil
 		}
 	}
@@ -190,9 +197,11 @@ func (r *run) afterSample(ctx context.Context, sample *ledger.ModelCompleted) (*
 		if ctx.Err() != nil { // stopped while the last words were being recorded
 			return interrupted(ctx), nil
 		}
-		return &ledger.RunFinished{Status: ledger.RunSucceeded, Answer: sample.Text}, nil
+		return &ledger.RunFinished{
+			Status: ledger.RunSucceeded, Answer: sample.Text, Truncated: sample.StopReason == model.StopMaxTokens,
+		}, nil
 	}
-	required, err := r.execute(ctx, sample.ToolCalls)
+	required, err := r.execute(ctx, sample)
 	if err != nil {
 		return nil, err
 	}
@@ -217,50 +226,6 @@ func interrupted(ctx context.Context) *ledger.RunFinished {
 		end.Code, end.Reason = cause.code, cause.reason
 	}
 	return end
-}
-
-// sample asks the model once and records its answer whole. It returns the run's end if there was no answer.
-func (r *run) sample(ctx context.Context, round int) (*ledger.ModelCompleted, *ledger.RunFinished, error) {
-	if ctx.Err() != nil {
-		return nil, interrupted(ctx), nil
-	}
-	t, err := r.transcript(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil, interrupted(ctx), nil
-	case err != nil:
-		return nil, nil, halted(err)
-	case !t.Complete(): // can't be: every call is ended before the next round
-		return nil, nil, halted(fmt.Errorf("the transcript of run %s has calls without a result", r.id))
-	}
-	req := t.Request()
-	resp, err := r.Model.Generate(ctx, req, r.onDelta())
-	if ctx.Err() != nil {
-		return nil, interrupted(ctx), nil
-	}
-	if err != nil {
-		return nil, &ledger.RunFinished{Status: ledger.RunFailed, Code: codeModelError, Reason: err.Error()}, nil
-	}
-	calls, err := r.identify(ctx, resp.ToolCalls)
-	if err != nil {
-		return nil, nil, halted(err)
-	}
-	done := &ledger.ModelCompleted{
-		Round: round, Text: resp.Text, ToolCalls: calls, Raw: resp.Raw, StopReason: resp.StopReason,
-		Usage:       ledger.Usage{InputTokens: resp.Usage.InputTokens, OutputTokens: resp.Usage.OutputTokens},
-		SampledFrom: t.Last(), RequestHash: model.RequestHash(req),
-	}
-	by := ledger.Actor{Kind: ledger.ActorModel, ID: r.Model.Name()}
-	_, err = r.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: by, Body: done})
-	return done, nil, halted(err)
-}
-
-// onDelta is who hears the model's text while it comes; nil: nobody does.
-func (r *run) onDelta() func(string) {
-	if r.Deltas == nil {
-		return nil
-	}
-	return func(text string) { r.Deltas(r.id, text) }
 }
 
 // transcript folds what the session's journal says so far.
@@ -304,7 +269,8 @@ func (r *run) identify(ctx context.Context, calls []model.ToolCall) ([]ledger.To
 
 // execute runs a round's calls side by side and returns when each has its terminal state. One call's ending does nothing
 // to the others. If the mode is fail_closed and a call would have to ask, that call is the result.
-func (r *run) execute(ctx context.Context, calls []ledger.ToolCall) (*ApprovalRequiredError, error) {
+func (r *run) execute(ctx context.Context, sample *ledger.ModelCompleted) (*ApprovalRequiredError, error) {
+	calls := sample.ToolCalls
 	earlier, _, err := r.Ledger.LoadRun(context.WithoutCancel(ctx), r.id)
 	if err != nil {
 		return nil, halted(err)
@@ -315,7 +281,11 @@ func (r *run) execute(ctx context.Context, calls []ledger.ToolCall) (*ApprovalRe
 	var wg sync.WaitGroup
 	for i, c := range calls {
 		wg.Go(func() {
-			errs[i] = r.call(haltCtx, earlier, c)
+			if i == len(calls)-1 && sample.StopReason == model.StopMaxTokens {
+				errs[i] = halted(r.finish(haltCtx, r.target(c), failed(codeCutOff, cutOff, "")))
+			} else {
+				errs[i] = r.call(haltCtx, earlier, c)
+			}
 			if errors.Is(errs[i], errHalted) { // the others can't go on either
 				halt(&endedError{code: codeRestarted, reason: errHalted.Error()})
 			}
@@ -333,6 +303,9 @@ func (r *run) execute(ctx context.Context, calls []ledger.ToolCall) (*ApprovalRe
 	}
 	return required, nil
 }
+
+// cutOff is what the model is told of a call in whose middle it may have stopped: what would run is not what it meant.
+const cutOff = "Your answer reached the limit of its length at this call, which may be cut off, so it was not performed. Make it again, shorter: in several calls if need be."
 
 // deniedBefore tells whether the same call was denied or left unanswered before in this run, so that nobody is asked twice.
 // The words of the reason don't matter, the canonical bytes do.

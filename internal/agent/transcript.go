@@ -16,14 +16,21 @@ import (
 //
 // What people wrote becomes a user message each, with the author's name in front. What was written beside the runs is
 // context for the next run and stands before the message that started it. Each round is the model's own message and then
-// one message with the results of all its calls, in the order of the calls.
+// one message with the results of all its calls, in the order of the calls. Where the session was compacted, a summary
+// stands in place of its older part (compact.go).
 type Transcript struct {
 	req      model.Request
+	marks    []mark                 // of each message of req: where it came from
+	run      string                 // that was started last
+	tokens   int                    // of the first counted messages with all that goes with them, as the model counted
+	counted  int                    // 0: it didn't
+	denied   []refusal              // calls that were not performed, of the parts that were compacted
 	starters map[int64]ledger.Event // messages that wait to be taken by a run
 	context  []ledger.Event         // written since the last run was started
 	note     string                 // how the last run ended, if the model couldn't know
 	calls    []ledger.ToolCall      // of the round that isn't complete yet
 	results  map[string]model.ToolResult
+	refused  []refusal        // of the same round
 	sampled  int64            // up to where the model had been shown when it last answered
 	told     map[callID]int64 // Seq of each result
 	last     int64
@@ -40,9 +47,11 @@ func (t *Transcript) Apply(e ledger.Event) error {
 	case *ledger.RunStarted:
 		return t.started(e, b)
 	case *ledger.ModelCompleted:
-		t.completed(b)
+		t.completed(e, b)
 	case *ledger.ToolFinished:
 		t.finished(e, b)
+	case *ledger.SessionCompacted:
+		t.compacted(b)
 	case *ledger.RunFinished:
 		t.ended(b)
 	}
@@ -77,6 +86,7 @@ func (t *Transcript) message(e ledger.Event, b *ledger.MessageReceived) {
 }
 
 func (t *Transcript) started(e ledger.Event, b *ledger.RunStarted) error {
+	t.run = e.Run
 	t.req.System = b.System
 	t.req.Tools = nil
 	if len(b.Tools) > 0 {
@@ -85,15 +95,15 @@ func (t *Transcript) started(e ledger.Event, b *ledger.RunStarted) error {
 		}
 	}
 	if t.note != "" {
-		t.add(model.Message{Role: model.RoleUser, Text: t.note})
+		t.add(model.Message{Role: model.RoleUser, Text: t.note}, mark{at: e.Seq})
 		t.note = ""
 	}
 	for _, c := range t.context {
-		t.add(userMessage(c))
+		t.add(userMessage(c), mark{at: e.Seq})
 	}
 	t.context = nil
 	if m, ok := t.starters[b.Message]; ok {
-		t.add(userMessage(m))
+		t.add(userMessage(m), mark{at: e.Seq, run: e.Run})
 		delete(t.starters, b.Message)
 	}
 	return nil
@@ -104,14 +114,17 @@ func userMessage(e ledger.Event) model.Message {
 	return model.Message{Role: model.RoleUser, Text: e.Actor.DisplayName() + ": " + text}
 }
 
-func (t *Transcript) completed(b *ledger.ModelCompleted) {
+func (t *Transcript) completed(e ledger.Event, b *ledger.ModelCompleted) {
 	t.sampled = b.SampledFrom
 	m := model.Message{Role: model.RoleAssistant, Text: b.Text, Raw: b.Raw}
 	for _, c := range b.ToolCalls {
 		m.ToolCalls = append(m.ToolCalls, model.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}
-	t.add(m)
-	t.calls, t.results = b.ToolCalls, map[string]model.ToolResult{}
+	t.add(m, mark{at: e.Seq})
+	t.calls, t.results, t.refused = b.ToolCalls, map[string]model.ToolResult{}, nil
+	if b.Usage.InputTokens > 0 {
+		t.tokens, t.counted = b.Usage.Tokens(), len(t.req.Messages)
+	}
 }
 
 // finished notes a result. State is always filled in, a result is never added twice.
@@ -131,6 +144,9 @@ func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
 		return // nobody asked for it: the round before it was erased
 	}
 	t.results[e.Call] = model.ToolResult{ToolCallID: e.Call, Text: b.Output, IsError: b.State != ledger.OutputAvailable}
+	if b.State == ledger.OutputDenied {
+		t.refused = append(t.refused, t.refusal(e.Call, b))
+	}
 	if len(t.results) < len(t.calls) {
 		return
 	}
@@ -138,8 +154,19 @@ func (t *Transcript) finished(e ledger.Event, b *ledger.ToolFinished) {
 	for _, c := range t.calls {
 		m.Results = append(m.Results, t.results[c.ID])
 	}
-	t.add(m)
-	t.calls = nil
+	t.add(m, mark{at: e.Seq, denied: t.refused})
+	t.calls, t.refused = nil, nil
+}
+
+// refusal is a call of the open round that was not performed, as it is kept in mind.
+func (t *Transcript) refusal(call string, b *ledger.ToolFinished) refusal {
+	d := refusal{tool: b.Tool, reason: b.Reason}
+	for _, c := range t.calls {
+		if c.ID == call {
+			d.tool, d.arguments = c.Name, clip(c.Arguments, clipDenied)
+		}
+	}
+	return d
 }
 
 // asked tells whether the call is one of the open round's.
@@ -155,7 +182,9 @@ func (t *Transcript) ended(b *ledger.RunFinished) {
 	t.note = fmt.Sprintf("approvalbot: The run before this message ended early (%s): %s", b.Status, firstOf(b.Reason, b.Answer, b.Code))
 }
 
-func (t *Transcript) add(m model.Message) { t.req.Messages = append(t.req.Messages, m) }
+func (t *Transcript) add(m model.Message, from mark) {
+	t.req.Messages, t.marks = append(t.req.Messages, m), append(t.marks, from)
+}
 
 func firstOf(texts ...string) string {
 	for _, s := range texts {

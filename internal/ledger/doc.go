@@ -18,6 +18,7 @@
 //	message_received     (origin, slack, team, channel, ts) or (origin, http, token, idempotency key); none without a key
 //	run_started          (run, run), (message taken, seq of the message) if it works one off
 //	run_finished         (run end, run)
+//	session_compacted    (compacted, session, seq of the last event that counted)
 //	permission_decided   (decision, run, call)
 //	approval_requested   (ask, run, call), (approval, approval)
 //	approval_shown       (shown, approval, channel, ts)

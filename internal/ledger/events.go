@@ -237,7 +237,10 @@ type RunFinished struct {
 	Answer string    `json:"answer,omitempty"`
 	Reason string    `json:"reason,omitempty"` // why it failed or was cancelled, for people
 	Rounds int       `json:"rounds"`
-	Usage  Usage     `json:"usage,omitzero"`
+	Usage  Usage     `json:"usage,omitzero"` // of all samples of the run, those that summarised its session included
+
+	// Truncated: the model reached the limit of what it may write at once, so Answer ends in the middle.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Usage counts a model's tokens, and what they cost where their price is known.
@@ -249,6 +252,27 @@ type Usage struct {
 
 	Cost *Cost `json:"cost,omitempty"` // nil: no price was known
 }
+
+// Add sums up. A sum has a cost only where each part has one, in the same currency: a total that leaves something out would
+// be too low. A usage of nothing at all changes nothing.
+func (u Usage) Add(v Usage) Usage {
+	sum := Usage{
+		InputTokens: u.InputTokens + v.InputTokens, OutputTokens: u.OutputTokens + v.OutputTokens,
+		CacheReadTokens: u.CacheReadTokens + v.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
+	}
+	switch {
+	case u == Usage{}:
+		sum.Cost = v.Cost
+	case v == Usage{}:
+		sum.Cost = u.Cost
+	case u.Cost != nil && v.Cost != nil && u.Cost.Currency == v.Cost.Currency:
+		sum.Cost = &Cost{Micros: u.Cost.Micros + v.Cost.Micros, Currency: u.Cost.Currency}
+	}
+	return sum
+}
+
+// Tokens are all of them.
+func (u Usage) Tokens() int { return u.InputTokens + u.OutputTokens }
 
 // A Cost is an amount of money, at the prices that were set at the time.
 type Cost struct {
@@ -274,6 +298,45 @@ type ModelCompleted struct {
 	Raw         json.RawMessage `json:"raw,omitempty"` // the provider's own blocks, opaque
 	SampledFrom int64           `json:"sampledFrom"`   // Seq of the last event that the request was built from
 	RequestHash string          `json:"requestHash"`   // SHA-256, hex, of the request that was sent
+}
+
+// ModelFailed: an attempt to sample the model failed. Nothing of its answer was executed, and what was streamed of it is
+// void.
+type ModelFailed struct {
+	Round       int           `json:"round"`                // the round that it was for
+	Attempt     int           `json:"attempt"`              // from 1, of this request
+	ErrorKind   string        `json:"kind"`                 // overloaded, rate_limited, key, …
+	Message     string        `json:"message"`              // a sentence for people
+	RetryAfter  time.Duration `json:"retryAfter,omitempty"` // nanoseconds; what the provider asked for
+	RetryIn     time.Duration `json:"retryIn,omitempty"`    // nanoseconds until the next attempt; 0: there is none
+	SampledFrom int64         `json:"sampledFrom"`          // Seq of the last event that the request was built from
+	RequestHash string        `json:"requestHash"`          // SHA-256, hex, of the request that was sent
+	Summary     *Compaction   `json:"summary,omitempty"`    // the request was for the summary of this; nil: for an answer
+}
+
+// A Compaction says which part of a session is shortened for the model.
+type Compaction struct {
+	Until   int64 `json:"until"`             // up to and with what came of this Seq, whole rounds only
+	Clip    int   `json:"clip,omitempty"`    // characters that are kept of each text that is shortened
+	Version int   `json:"version,omitempty"` // of the request for a summary; another version's can't be computed again
+}
+
+// CompactionMethod is how a session is shortened.
+type CompactionMethod string
+
+const (
+	CompactSummary CompactionMethod = "summary" // the model has summarised it
+	CompactOutputs CompactionMethod = "outputs" // no summary could be had: long outputs of tools are cut
+)
+
+// SessionCompacted: from here on the model gets the session's older part shortened. The journal keeps all of it.
+type SessionCompacted struct {
+	Compaction
+	Method      CompactionMethod `json:"method"`
+	Text        string           `json:"text,omitempty"`        // what the model gets in place of it: its own summary, and our words about it
+	Usage       Usage            `json:"usage,omitzero"`        // of the sample that made the summary
+	SampledFrom int64            `json:"sampledFrom"`           // Seq of the last event that counted
+	RequestHash string           `json:"requestHash,omitempty"` // SHA-256, hex, of the request for the summary
 }
 
 // CallRequested: a program asks for one call, which it will perform itself. It stands where a model's sample stands in
@@ -483,6 +546,8 @@ func (*RunStarted) Kind() string        { return "run_started" }
 func (*RunStopRequested) Kind() string  { return "run_stop_requested" }
 func (*RunFinished) Kind() string       { return "run_finished" }
 func (*ModelCompleted) Kind() string    { return "model_completed" }
+func (*ModelFailed) Kind() string       { return "model_failed" }
+func (*SessionCompacted) Kind() string  { return "session_compacted" }
 func (*CallRequested) Kind() string     { return "call_requested" }
 func (*OutcomeReported) Kind() string   { return "outcome_reported" }
 func (*PermissionDecided) Kind() string { return "permission_decided" }
@@ -509,9 +574,13 @@ func (b *RunStarted) Claims(e Event) []Claim {
 	}
 	return []Claim{ClaimRun(e.Run), ClaimTaken(b.Message)}
 }
-func (b *RunStopRequested) Claims(Event) []Claim    { return nil }
-func (b *RunFinished) Claims(e Event) []Claim       { return []Claim{ClaimRunEnd(e.Run)} }
-func (b *ModelCompleted) Claims(Event) []Claim      { return nil }
+func (b *RunStopRequested) Claims(Event) []Claim { return nil }
+func (b *RunFinished) Claims(e Event) []Claim    { return []Claim{ClaimRunEnd(e.Run)} }
+func (b *ModelCompleted) Claims(Event) []Claim   { return nil }
+func (b *ModelFailed) Claims(Event) []Claim      { return nil }
+func (b *SessionCompacted) Claims(e Event) []Claim {
+	return []Claim{claim("compacted", e.Session, strconv.FormatInt(b.SampledFrom, 10))}
+}
 func (b *CallRequested) Claims(e Event) []Claim     { return []Claim{claim("call", e.Run)} }
 func (b *OutcomeReported) Claims(e Event) []Claim   { return []Claim{ClaimOutcome(e.Run, e.Call)} }
 func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{ClaimDecision(e.Run, e.Call)} }

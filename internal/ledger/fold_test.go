@@ -22,6 +22,7 @@ func drawAny(t *rapid.T) Event {
 			nil, (*ModelCompleted)(nil), (*ToolFinished)(nil), &Erased{kind: "run_started"},
 			&MessageReceived{}, &RunStarted{}, &RunStopRequested{Reason: id("reason")}, &RunFinished{Status: RunFailed},
 			&ModelCompleted{ToolCalls: []ToolCall{{ID: id("made")}, {ID: id("made")}}}, &ModelCompleted{},
+			&ModelFailed{RetryIn: 1}, &ModelFailed{}, &SessionCompacted{Usage: Usage{InputTokens: 1}},
 			&PermissionDecided{Type: Ask}, &ApprovalRequested{Approval: id("approval")}, &ApprovalShown{Approval: id("approval")},
 			&ApprovalVoted{Approval: id("approval")}, &ApprovalResolved{Approval: id("approval")}, &ToolStarted{},
 			&ToolFinished{State: state}, &MessagePosted{Thing: thing}, &MessageSettled{Thing: thing, RunDone: rapid.Bool().Draw(t, "done")},
@@ -63,6 +64,12 @@ func TestFoldProperty(t *testing.T) {
 
 func checkFold(t *rapid.T, r *Run) {
 	r.Status()
+	if f := r.Retrying(); f != nil && (r.Finished != nil || f.RetryIn == 0) {
+		t.Fatalf("it is tried again after %+v", f)
+	}
+	if r.Usage().InputTokens != len(r.Compacted) {
+		t.Fatalf("%+v of %d", r.Usage(), len(r.Compacted))
+	}
 	for _, c := range r.Calls {
 		if r.Call(c.ID) != c {
 			t.Fatalf("the call %q is there twice", c.ID)
@@ -164,7 +171,7 @@ func FuzzHead(f *testing.F) {
 }
 
 func TestKinds(t *testing.T) {
-	if len(bodies) != 17 {
+	if len(bodies) != 19 {
 		t.Errorf("%d kinds", len(bodies))
 	}
 	for kind, empty := range bodies {

@@ -85,6 +85,10 @@ func (r *ruleRun) check(e Event) string {
 			return "a model takes part in a run that is a program's"
 		}
 		return r.called(b.ToolCalls...)
+	case *ModelFailed:
+		return r.sampled("a model is asked")
+	case *SessionCompacted:
+		return r.sampled("a session is shortened")
 	case *CallRequested:
 		if !r.program {
 			return "a program asks for a call in a run that isn't a program's"
@@ -108,6 +112,19 @@ func (r *ruleRun) check(e Event) string {
 		return r.call(e.Call).finish(b)
 	case *RunFinished:
 		return r.finished()
+	}
+	return ""
+}
+
+// sampled checks that a model may take part now, and says of what is done that it may not.
+func (r *ruleRun) sampled(what string) string {
+	if r.program {
+		return what + " in a run that is a program's"
+	}
+	for id, c := range r.calls {
+		if !c.finished {
+			return fmt.Sprintf("%s before the call %q has ended", what, id)
+		}
 	}
 	return ""
 }

@@ -12,7 +12,9 @@ type Run struct {
 	StartedAt time.Time
 	StartedBy Actor
 	Rounds    []Round
-	Calls     []*Call // in the order in which the model asked for them
+	Failures  []Failure   // attempts to sample the model that failed
+	Compacted []Compacted // its session was shortened for the model
+	Calls     []*Call     // in the order in which the model asked for them
 	Stop      *StopRequest
 	Finished  *RunFinished
 	EndedAt   time.Time
@@ -30,6 +32,46 @@ type Round struct {
 	*ModelCompleted
 	Seq int64
 	At  time.Time
+}
+
+// A Failure is one attempt to sample the model that failed.
+type Failure struct {
+	*ModelFailed
+	Seq int64
+	At  time.Time
+}
+
+// A Compacted is one shortening of the run's session.
+type Compacted struct {
+	*SessionCompacted
+	Seq int64
+	At  time.Time
+}
+
+// Usage is what all samples of the run took so far, those that summarised its session included.
+func (r *Run) Usage() Usage {
+	var sum Usage
+	for _, round := range r.Rounds {
+		sum = sum.Add(round.Usage)
+	}
+	for _, c := range r.Compacted {
+		sum = sum.Add(c.Usage)
+	}
+	return sum
+}
+
+// Retrying is the failed attempt after which the model is about to be asked again; nil if it isn't.
+func (r *Run) Retrying() *ModelFailed {
+	if len(r.Failures) == 0 || r.Finished != nil {
+		return nil
+	}
+	f := r.Failures[len(r.Failures)-1]
+	later := len(r.Rounds) > 0 && r.Rounds[len(r.Rounds)-1].Seq > f.Seq ||
+		len(r.Compacted) > 0 && r.Compacted[len(r.Compacted)-1].Seq > f.Seq
+	if later || f.RetryIn <= 0 {
+		return nil
+	}
+	return f.ModelFailed
 }
 
 // A StopRequest is a stop that somebody asked for.
@@ -138,6 +180,10 @@ func (r *Run) Apply(e Event) {
 		r.Finished, r.EndedAt = b, e.Time
 	case *ModelCompleted:
 		r.applyModel(e, b)
+	case *ModelFailed:
+		r.Failures = append(r.Failures, Failure{ModelFailed: b, Seq: e.Seq, At: e.Time})
+	case *SessionCompacted:
+		r.Compacted = append(r.Compacted, Compacted{SessionCompacted: b, Seq: e.Seq, At: e.Time})
 	case *CallRequested:
 		if c := r.add(b.Call, 0); c != nil {
 			c.Claim = b.Reason

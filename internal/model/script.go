@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 )
@@ -31,7 +32,8 @@ import (
 // # What a turn does
 //
 // In this order: "expectResults" checks what the run made of the calls before;
-// "error" fails; "hang" waits for the context's end; then "text" is streamed,
+// "error" streams its own "delta" and fails, as often as "times" says, with
+// "kind", "retryable" and "retryAfterMs" as a provider would; "hang" waits for the context's end; then "text" is streamed,
 // in the pieces of "delta" if there are any, and the tool calls are returned.
 type Script struct {
 	name  string
@@ -75,9 +77,12 @@ type expect struct {
 // turnError is a failure of the model. Times limits how often the same request
 // fails before the turn goes on; 0 is always.
 type turnError struct {
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable"`
-	Times     int    `json:"times"`
+	Kind         ErrorKind `json:"kind"`
+	Message      string    `json:"message"`
+	Retryable    bool      `json:"retryable"`
+	RetryAfterMs int64     `json:"retryAfterMs"`
+	Times        int       `json:"times"`
+	Delta        []string  `json:"delta"`
 }
 
 // turnCall is a tool call; argumentsText is for arguments that aren't JSON.
@@ -162,7 +167,11 @@ func (s *Script) Generate(ctx context.Context, req Request, onDelta func(string)
 		return Response{}, &Error{Message: fmt.Sprintf("%s, turn %d", s.name, n), Err: err}
 	}
 	if t.Error != nil && s.fails(*t.Error, req) {
-		return Response{}, &Error{Message: t.Error.Message, Retryable: t.Error.Retryable}
+		emit(onDelta, t.Error.Delta)
+		return Response{}, &Error{
+			Kind: t.Error.Kind, Message: t.Error.Message, Retryable: t.Error.Retryable,
+			RetryAfter: time.Duration(t.Error.RetryAfterMs) * time.Millisecond,
+		}
 	}
 	if t.Hang {
 		<-ctx.Done()
