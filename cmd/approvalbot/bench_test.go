@@ -27,7 +27,7 @@ import (
 // A stage is the whole program in real time, as dev wires it: the commands' own wiring, and the local Slack at the other
 // end of loopback sockets. A click is seen with its time when it comes in.
 type stage struct {
-	*testing.B
+	testing.TB
 	slack   *devslack.Server
 	ws      devslack.Workspace
 	app     *app
@@ -35,7 +35,8 @@ type stage struct {
 	arrived atomic.Int64 // when the last click came in at our end of the socket, in nanoseconds
 }
 
-func newStage(b *testing.B) *stage {
+// newStage starts the bot; change, which may be nil, sees the settings, and tune the wired app before it runs.
+func newStage(b testing.TB, change func(*Settings), tune func(*app)) *stage {
 	b.Helper()
 	dir := b.TempDir()
 	local, err := devslack.New(devslack.Options{Dir: dir + "/devslack"})
@@ -50,13 +51,16 @@ func newStage(b *testing.B) *stage {
 			b.Error(err)
 		}
 	})
-	s := &stage{B: b, slack: local, ws: local.Workspace()}
+	s := &stage{TB: b, slack: local, ws: local.Workspace()}
 	settings := Settings{
 		Approvers: []string{"channel", "requester"}, Requesters: []string{"members"}, Model: "demo", Quorum: 1, Timeout: 10 * time.Minute,
 		ApprovalPolicy: policy.OnRequest, Sandbox: policy.WorkspaceWrite, Shell: tools.ShellUnconfined,
 		DataDir: dir, MaxRounds: agent.DefaultMaxRounds, MaxAsks: agent.DefaultMaxAsks, APIToken: "local-test",
 	}
 	settings.fromWorkspace(s.ws, "http://"+ln.Addr().String()+"/api/")
+	if change != nil {
+		change(&settings)
+	}
 	ctx, end := context.WithCancel(context.Background())
 	s.app, err = newApp(ctx, settings, wiring{
 		log: slog.New(slog.DiscardHandler), redactor: redact.New(settings.secrets()...),
@@ -74,13 +78,16 @@ func newStage(b *testing.B) *stage {
 		}
 		<-followed
 	})
+	if tune != nil {
+		tune(s.app)
+	}
 	s.journal = s.follow(ctx, followed)
 	go func() { ended <- s.app.run(ctx, apiLn) }()
 	<-s.app.slack.Connected()
 	return s
 }
 
-func loopbackPort(b *testing.B) net.Listener {
+func loopbackPort(b testing.TB) net.Listener {
 	b.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -228,7 +235,7 @@ func (s *stage) click(c standing) passage {
 //	terminal-ms    until it has taken the terminal card, which says how the call ended
 func BenchmarkClick(b *testing.B) {
 	const cards = 9
-	s := newStage(b)
+	s := newStage(b, nil, nil)
 	bare := ledgertest.NewBare(b)
 	ledgertest.Grow(b, s.app.journal)
 	channels := []string{s.ws.Channels[0].ID, s.ws.Channels[1].ID}
