@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -62,7 +64,7 @@ func (m *anthropicModel) Generate(ctx context.Context, req Request, onDelta func
 	}
 	opts := []option.RequestOption{}
 	if onDelta != nil {
-		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", "text/event-stream"))
+		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
 	var res *http.Response
 	if err := m.client.Post(ctx, "v1/messages", params, &res, opts...); err != nil {
@@ -89,7 +91,13 @@ func (m *anthropicModel) params(req Request) (*anthropic.MessageNewParams, error
 	if !blank(req.System) {
 		p.System = []anthropic.TextBlockParam{{Text: req.System}}
 	}
-	for _, t := range req.Tools {
+	tools := req.Tools
+	if len(tools) == 0 {
+		if tools = called(all); len(tools) > 0 {
+			p.ToolChoice = anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+		}
+	}
+	for _, t := range tools {
 		tool, err := anthropicTool(t)
 		if err != nil {
 			return nil, err
@@ -105,6 +113,19 @@ func (m *anthropicModel) params(req Request) (*anthropic.MessageNewParams, error
 	}
 	anthropicCache(p)
 	return p, nil
+}
+
+// called are the tools that a conversation speaks of, for a request that offers
+// none: Anthropic refuses calls in one that defines no tools.
+func called(all []wireTurn) (tools []ToolSpec) {
+	for _, t := range all {
+		for _, c := range t.calls {
+			if !slices.ContainsFunc(tools, func(s ToolSpec) bool { return s.Name == c.name }) {
+				tools = append(tools, ToolSpec{Name: c.name, Description: "No longer there."})
+			}
+		}
+	}
+	return tools
 }
 
 // anthropicID tells which ids of calls Anthropic takes.
@@ -252,7 +273,7 @@ func ownCall(b json.RawMessage, c wireCall) json.RawMessage {
 // read takes the answer, streamed or whole.
 func (m *anthropicModel) read(res *http.Response, onDelta func(string)) (Response, error) {
 	switch t := mediaType(res); {
-	case t == "text/event-stream":
+	case t == eventStreamType:
 		return m.stream(res, onDelta)
 	case t == "text/html":
 		return Response{}, m.notAnAPI()
@@ -262,8 +283,8 @@ func (m *anthropicModel) read(res *http.Response, onDelta func(string)) (Respons
 		return Response{}, m.broken("broke off", err)
 	}
 	s := anthropicAnswer{}
-	if err := json.Unmarshal(text, &s.message); err != nil || s.message.Type != "message" {
-		return Response{}, m.broken("can't be understood", err)
+	if err := unmarshal(text, &s.message); err != nil || s.message.Type != "message" {
+		return Response{}, m.notAnAnswer(text, err)
 	}
 	for _, b := range s.message.Content {
 		s.blocks = append(s.blocks, anthropicBlock{kind: b.Type, arguments: string(b.Input)})
@@ -273,6 +294,24 @@ func (m *anthropicModel) read(res *http.Response, onDelta func(string)) (Respons
 		emit(onDelta, []string{r.Text}) // it was asked to stream and doesn't
 	}
 	return r, err
+}
+
+// unmarshal reads what a provider sent, strictly enough to be sure that what is
+// kept of it is what it sent.
+func unmarshal(text []byte, into any) error {
+	if !utf8.Valid(text) {
+		return errors.New("it isn't UTF-8")
+	}
+	return json.Unmarshal(text, into)
+}
+
+// notAnAnswer is for something else where an answer should be: some servers say
+// what went wrong with status 200.
+func (p *provider) notAnAnswer(text []byte, err error) *Error {
+	if f := parseFault(text); f.text != "" {
+		return p.fault(f)
+	}
+	return p.broken("can't be understood", err)
 }
 
 // notAnAPI is for a page where an answer should be.
@@ -297,7 +336,7 @@ func (m *anthropicModel) stream(res *http.Response, onDelta func(string)) (Respo
 			return Response{}, m.fault(parseFault(e.Data))
 		}
 		var event anthropic.MessageStreamEventUnion
-		if err := json.Unmarshal(e.Data, &event); err != nil {
+		if err := unmarshal(e.Data, &event); err != nil {
 			return Response{}, m.broken("can't be understood", err)
 		}
 		if event.Type == "error" { // also where the server forgot to name the event

@@ -329,3 +329,16 @@ func TestRequests(t *testing.T) {
 		}
 	}
 }
+
+// Calls of tools that are gone stay in the conversation.
+func TestCallsWithoutTools(t *testing.T) {
+	text := sent(t, "anthropic", Request{Messages: []Message{user("a"), {Role: RoleAssistant, ToolCalls: []ToolCall{{"1", "old tool", "{}"}, {"2", "old tool", "{}"}}},
+		{Role: RoleTool, Results: []ToolResult{{ToolCallID: "1"}, {ToolCallID: "2"}}}}})
+	var body struct {
+		Tools  []struct{ Name string }
+		Choice struct{ Type string } `json:"tool_choice"`
+	}
+	if err := json.Unmarshal(text, &body); err != nil || len(body.Tools) != 1 || body.Tools[0].Name != "old_tool" || body.Choice.Type != "none" {
+		t.Errorf("%v: %s", err, text)
+	}
+}

@@ -142,9 +142,9 @@ func (f fault) byStatus() ErrorKind {
 		return ErrUnavailable
 	case f.status == 0 && busyWords.MatchString(f.text):
 		return ErrOverloaded
-	case f.status == 0:
+	case f.status == 0 && f.kind != "invalid_request_error":
 		return ErrBroken
-	case f.status < 400:
+	case f.status > 0 && f.status < 400:
 		return ErrUnavailable
 	}
 	return ErrInvalid
@@ -176,10 +176,7 @@ func (p *provider) failed(ctx context.Context, err error) error {
 		f.status = status.status
 		e := p.fault(f)
 		e.RetryAfter = retryAfter(status.header, time.Now())
-		switch status.header.Get("X-Should-Retry") { // the provider knows better, where it says so
-		case "true":
-			e.Retryable = e.Retryable || e.Kind == ErrRateLimit
-		case "false":
+		if status.header.Get("X-Should-Retry") == "false" { // it knows better, where it says so
 			e.Retryable = false
 		}
 		e.Err = errors.New(p.reference(f, status.header))

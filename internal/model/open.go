@@ -20,7 +20,8 @@ type Options struct {
 	// where it has one of its own, else [DefaultMaxTokens].
 	MaxTokens int
 
-	// Idle is how long a provider may send nothing. 0: [DefaultIdle].
+	// Idle is how long a provider may send nothing; twice as long where the answer
+	// comes in one piece. 0: [DefaultIdle].
 	Idle time.Duration
 
 	// HTTPClient sends the requests; nil: one that follows no redirect and knows

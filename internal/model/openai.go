@@ -81,7 +81,7 @@ func (m *openaiModel) Generate(ctx context.Context, req Request, onDelta func(st
 	opts := []option.RequestOption{}
 	if onDelta != nil {
 		params.StreamOptions.IncludeUsage = openai.Bool(true)
-		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", "text/event-stream"))
+		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
 	var res *http.Response
 	if err := m.client.Post(ctx, "chat/completions", params, &res, opts...); err != nil {
@@ -221,7 +221,7 @@ func (m *openaiModel) own(t wireTurn) ownExtras {
 // read takes the answer, streamed or whole.
 func (m *openaiModel) read(res *http.Response, onDelta func(string)) (Response, error) {
 	switch t := mediaType(res); {
-	case t == "text/event-stream":
+	case t == eventStreamType:
 		return m.stream(res, onDelta)
 	case t == "text/html":
 		return Response{}, m.notAnAPI()
@@ -230,12 +230,9 @@ func (m *openaiModel) read(res *http.Response, onDelta func(string)) (Response, 
 	if err != nil {
 		return Response{}, m.broken("broke off", err)
 	}
-	if f := parseFault(text); f.text != "" && bytes.Contains(text, []byte(`"error"`)) && !bytes.Contains(text, []byte(`"choices"`)) {
-		return Response{}, m.fault(f) // some servers say so with status 200
-	}
 	var whole openai.ChatCompletion
-	if err := json.Unmarshal(text, &whole); err != nil || len(whole.Choices) == 0 {
-		return Response{}, m.broken("can't be understood", err)
+	if err := unmarshal(text, &whole); err != nil || len(whole.Choices) == 0 {
+		return Response{}, m.notAnAnswer(text, err)
 	}
 	r, err := m.response(openaiWhole(whole))
 	if err == nil {
@@ -257,8 +254,11 @@ func (m *openaiModel) stream(res *http.Response, onDelta func(string)) (Response
 		if string(data) == "[DONE]" {
 			break
 		}
+		if events.Event().Type == "error" {
+			return Response{}, m.fault(parseFault(data))
+		}
 		var chunk openai.ChatCompletionChunk
-		if err := json.Unmarshal(data, &chunk); err != nil {
+		if err := unmarshal(data, &chunk); err != nil {
 			return Response{}, m.broken("can't be understood", err)
 		}
 		if failure := chunk.JSON.ExtraFields["error"].Raw(); failure != "" && failure != "null" {

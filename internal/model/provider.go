@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 )
@@ -85,6 +86,8 @@ func (p *provider) who() string {
 	return p.label
 }
 
+const eventStreamType = "text/event-stream"
+
 // maxBody is more than any answer is long.
 const maxBody = 32 << 20
 
@@ -137,14 +140,19 @@ func newDoer(o Options) doer {
 // Do sends one request. Its body ends with errIdle when nothing comes for too
 // long, and with errTooLong when too much does.
 func (d doer) Do(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(req.Context())
-	b := &body{ctx: ctx, cancel: cancel, idle: d.idle, left: maxBody}
-	b.timer = time.AfterFunc(d.idle, func() { cancel(errIdle) })
+	ctx, cancel := context.WithCancel(req.Context())
+	b := &body{cancel: cancel, idle: d.idle, left: maxBody}
+	if req.Header.Get("Accept") != eventStreamType {
+		b.idle *= 2 // an answer in one piece is silent until it is whole
+	}
+	b.timer = time.AfterFunc(b.idle, func() {
+		b.idled.Store(true)
+		cancel()
+	})
 	res, err := d.client.Do(req.WithContext(ctx))
 	if err != nil {
-		err = b.cause(err)
 		b.end()
-		return nil, err
+		return nil, b.cause(err)
 	}
 	b.rc, res.Body = res.Body, b
 	if res.StatusCode/100 == 2 {
@@ -161,10 +169,10 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 // body is an answer's body that doesn't wait for ever.
 type body struct {
 	rc     io.ReadCloser
-	ctx    context.Context //nolint:containedctx // the request's own; it ends with the body
-	cancel context.CancelCauseFunc
+	cancel context.CancelFunc // of the request
 	timer  *time.Timer
 	idle   time.Duration
+	idled  atomic.Bool // the timer ended the request
 	left   int
 }
 
@@ -179,9 +187,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, b.cause(err)
 }
 
-// cause says why it was cancelled, if we did it.
+// cause says why a request ended, if we ended it.
 func (b *body) cause(err error) error {
-	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), errIdle) {
+	if err != nil && err != io.EOF && b.idled.Load() {
 		return errIdle
 	}
 	return err
@@ -195,7 +203,7 @@ func (b *body) Close() error {
 
 func (b *body) end() {
 	b.timer.Stop()
-	b.cancel(nil)
+	b.cancel()
 }
 
 // mediaType is what an answer says that it is.

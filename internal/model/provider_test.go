@@ -177,6 +177,9 @@ func TestAnswersInAnotherForm(t *testing.T) {
 		m = open(t, provider, &wire{answer: says(200, "text/html", strings.NewReader("<html>Sign in"))})
 		_, err = m.Generate(t.Context(), hello, func(string) {})
 		mustFail(t, err, ErrInvalid, false, "web page", "_BASE_URL")
+		m = open(t, provider, &wire{answer: says(200, jsonText, strings.NewReader(`{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`))})
+		_, err = m.Generate(t.Context(), hello, nil)
+		mustFail(t, err, ErrOverloaded, true, "overloaded")
 	}
 }
 
@@ -293,6 +296,9 @@ func TestEndings(t *testing.T) {
 			{`"finish_reason":"stop"`, `"finish_reason":"length"`, "", false, StopMaxTokens, ""},
 			{`"finish_reason":"stop"`, `"finish_reason":"tool_calls"`, ErrBroken, true, "", "announces"},
 			{"data: [DONE]", `data: {"error":{"message":"The server had an error","type":"server_error"}}`, ErrUnavailable, true, "", "The server had an error"},
+			{"data: [DONE]", "event: error\ndata: {\"message\":\"no room\",\"type\":\"context_length_exceeded\"}", ErrContext, false, "", "no room"},
+			{"data: [DONE]", `data: {"error":{"message":"bad tool","type":"invalid_request_error"}}`, ErrInvalid, false, "", "bad tool"},
+			{`is <there>`, "is \xff", ErrBroken, true, "", "understood"},
 			{"data: [DONE]", `data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, ErrRateLimit, true, "", "slow down"},
 		}},
 	} {
