@@ -121,6 +121,9 @@ func compile(text string) (*expression, []expressionError) {
 		var wrong []expressionError
 		for _, e := range issues.Errors() {
 			wrong = append(wrong, expressionError{max(e.Location.Line(), 1), max(e.Location.Column(), 0), explained(e.Message)})
+			if strings.HasPrefix(e.Message, syntaxError) {
+				break // what follows it comes of it
+			}
 		}
 		return nil, wrong
 	}
@@ -201,6 +204,8 @@ func wrongZones(checked *cel.Ast) (wrong []expressionError) {
 
 var numericZone = regexp.MustCompile(`^[+-]?\d{1,2}:\d{2}$`)
 
+const syntaxError = "Syntax error: "
+
 var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
 	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'`)
@@ -219,10 +224,10 @@ func explained(message string) string {
 		}
 		return fmt.Sprintf("%s doesn't work with %s", name, m[2])
 	}
-	if rest, ok := strings.CutPrefix(message, "Syntax error: "); ok {
+	if rest, ok := strings.CutPrefix(message, syntaxError); ok {
 		rest, _, _ = strings.Cut(rest, " expecting ")
 		rest = strings.ReplaceAll(rest, "'<EOF>'", "the end")
-		return "it can't be read: " + rest + " (texts stand in quotes; brackets and quotes have to be closed; and is &&, or is ||)"
+		return "it can't be read: " + rest + " (a comparison is ==, and is &&, or is ||, not is !; texts stand in quotes; quotes and brackets are closed)"
 	}
 	return message
 }

@@ -141,13 +141,13 @@ func (l *loader) file(root *yaml.Node, f *File) {
 	seen := map[string]int{}
 	for _, n := range l.list(rules, "rules", maxRules) {
 		rule, ok := l.rule(n)
+		if before, twice := seen[rule.Name]; twice && rule.Name != "" {
+			l.wrong(n, "there are two rules called %s, the other one on line %d: each needs a name of its own", rule.Name, before)
+		}
+		seen[rule.Name] = rule.Line // also of a wrong one: its tests aren't wrong for that
 		if !ok {
 			continue
 		}
-		if before, twice := seen[rule.Name]; twice {
-			l.wrong(n, "there are two rules called %s, the other one on line %d: each needs a name of its own", rule.Name, before)
-		}
-		seen[rule.Name] = rule.Line
 		f.Rules.list = append(f.Rules.list, rule)
 	}
 	for _, n := range l.list(m["tests"], "tests", maxExamples) {
