@@ -187,6 +187,7 @@ func testPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, kn
 	failed := 0
 	for _, e := range f.Examples {
 		call, notes := known.call(e.Call, e.Hints)
+		e.Known.In(&call)
 		under := p
 		if e.Settings != (policy.Settings{}) {
 			s := p.Settings()

@@ -19,6 +19,7 @@ type Example struct {
 	// known of it, whoever knows the tools fills in.
 	Call     Call
 	Hints    map[string]bool // annotations that are given, by their names in MCP
+	Known    Known           // what else is given, in place of what the tool says
 	Settings Settings        // empty: those under which it is tried
 
 	Expect Type
@@ -27,9 +28,16 @@ type Example struct {
 	wanted Wanted // as far as said
 }
 
+// Known is what an example says that is known of its call; nil is not said.
+type Known struct {
+	Path     *string
+	Host     *string
+	Programs []string // of a command that was understood
+}
+
 // The keys of an example.
 var exampleKeys = []string{
-	"name", "tool", "args", "requester", "requesters", "channel", "session", "now", "annotations", "approvalPolicy", "sandboxMode",
+	"name", "tool", "args", "requester", "requesters", "channel", "session", "now", "annotations", "known", "approvalPolicy", "sandboxMode",
 	"expect", "rule", "risk", "approvers", "quorum", "timeout", "confirm",
 }
 
@@ -111,6 +119,37 @@ func (l *loader) exampleCall(n *yaml.Node, m map[string]*yaml.Node, e *Example) 
 	}
 }
 
+// known reads what an example says that is known of its call.
+func (l *loader) known(n *yaml.Node) (k Known) {
+	m := l.mapping(n, "known", []string{"path", "host", "programs"})
+	for key, into := range map[string]**string{"path": &k.Path, "host": &k.Host} {
+		if m[key] != nil {
+			text := l.text(m[key], key)
+			*into = &text
+		}
+	}
+	if programs := m["programs"]; programs != nil {
+		k.Programs = []string{}
+		for _, word := range l.words(programs, "programs") {
+			k.Programs = append(k.Programs, word.Value)
+		}
+	}
+	return k
+}
+
+// In puts it into a call.
+func (k Known) In(c *Call) {
+	if k.Path != nil {
+		c.Path = *k.Path
+	}
+	if k.Host != nil {
+		c.Host = *k.Host
+	}
+	if k.Programs != nil {
+		c.Programs, c.Parsed = k.Programs, true
+	}
+}
+
 // exampleSettings reads what is not the call's own.
 func (l *loader) exampleSettings(m map[string]*yaml.Node, e *Example) {
 	for key, into := range map[string]interface{ UnmarshalText([]byte) error }{
@@ -122,6 +161,9 @@ func (l *loader) exampleSettings(m map[string]*yaml.Node, e *Example) {
 		if err := into.UnmarshalText([]byte(l.text(m[key], key))); err != nil {
 			l.wrong(m[key], "%s: %v", key, err)
 		}
+	}
+	if known := m["known"]; known != nil {
+		e.Known = l.known(known)
 	}
 	if hints := m["annotations"]; hints != nil {
 		e.Hints = map[string]bool{}

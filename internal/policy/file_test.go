@@ -41,6 +41,7 @@ tests:
     channel: C0A
     now: 2026-01-01T12:00:00Z
     annotations: {readOnlyHint: true}
+    known: {path: a/b, host: example.com, programs: [ls, cat]}
     approvalPolicy: strict
     expect: ask
     rule: [two]
@@ -67,6 +68,10 @@ tests:
 		Requesters: []string{"U0A", "U0B"}, Channel: "C0A", Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	if diff := cmp.Diff(wantCall, e.Call); diff != "" {
 		t.Error(diff)
+	}
+	e.Known.In(&wantCall)
+	if wantCall.Path != "a/b" || wantCall.Host != "example.com" || !wantCall.Parsed || len(wantCall.Programs) != 2 {
+		t.Errorf("got %+v", wantCall)
 	}
 	if !e.Hints["readOnlyHint"] || e.Settings.ApprovalPolicy != Strict || e.Expect != Ask || e.Line != 23 {
 		t.Errorf("got %+v", e)
@@ -183,7 +188,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		p := newPolicy(Settings{OnRequest, WorkspaceWrite}, file.Rules)
+		p := judging(Settings{OnRequest, WorkspaceWrite}, file.Rules)
 		p.Decide(Call{Tool: "shell", Args: args(`{"command":"x"}`)})
 		for _, e := range file.Examples {
 			if !json.Valid(e.Call.Args) {
@@ -211,7 +216,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		call := Call{Tool: "x", Destructive: true, Args: args(arguments), Requesters: []string{"U0A"}}
 		decide := func(effect Type) Decision {
-			return newPolicy(Settings{OnRequest, WorkspaceWrite}, &Rules{[]Rule{{Name: "r", Tools: []string{"x"}, Effect: effect, When: when, when: e}}}).Decide(call)
+			return judging(Settings{OnRequest, WorkspaceWrite}, &Rules{[]Rule{{Name: "r", Tools: []string{"x"}, Effect: effect, When: when, when: e}}}).Decide(call)
 		}
 		is, err := e.eval(&input{call: &call, requester: "U0A"})
 		counts := err != nil || is

@@ -174,7 +174,11 @@ type Policy struct {
 	hash     string // computed once: every decision records it
 }
 
-func newPolicy(s Settings, r *Rules) *Policy { return &Policy{s, r, hash(s, r)} }
+// sealed returns p as it is, with its hash.
+func sealed(p Policy) *Policy {
+	p.hash = p.sum()
+	return &p
+}
 
 // New returns the policy for the two settings, or an error that names what
 // would be right.
@@ -185,11 +189,18 @@ func New(approval ApprovalPolicy, sandbox SandboxMode) (*Policy, error) {
 	if _, err := ParseSandboxMode(string(sandbox)); err != nil {
 		return nil, err
 	}
-	return newPolicy(Settings{approval, sandbox}, nil), nil
+	return sealed(Policy{settings: Settings{approval, sandbox}}), nil
 }
 
 // With returns p with these rules in place of those it has; nil is none.
-func (p *Policy) With(r *Rules) *Policy { return newPolicy(p.Settings(), r) }
+func (p *Policy) With(r *Rules) *Policy {
+	if p == nil {
+		return nil
+	}
+	with := *p
+	with.rules = r
+	return sealed(with)
+}
 
 // Current returns p, so that a policy that never changes can stand where one
 // that is reloaded is asked for.
@@ -243,15 +254,18 @@ func (p *Policy) Decide(c Call) Decision {
 // the file's own tests don't change it; the text of a condition does, as it is
 // written.
 func (p *Policy) Hash() string {
-	if p == nil || p.hash == "" {
-		return hash(p.Settings(), p.Rules())
+	switch {
+	case p == nil:
+		return (&Policy{}).sum()
+	case p.hash == "":
+		return p.sum()
 	}
 	return p.hash
 }
 
-func hash(s Settings, r *Rules) string {
+func (p *Policy) sum() string {
 	version := 1
-	if r != nil {
+	if p.rules != nil {
 		version = 2
 	}
 	// Validated words, numbers and texts: marshalling them can't fail, and the order
@@ -261,7 +275,7 @@ func hash(s Settings, r *Rules) string {
 		ApprovalPolicy ApprovalPolicy  `json:"approvalPolicy"`
 		SandboxMode    SandboxMode     `json:"sandboxMode"`
 		Rules          []canonicalRule `json:"rules,omitempty"`
-	}{version, s.ApprovalPolicy, s.SandboxMode, r.canonical()})
+	}{version, p.settings.ApprovalPolicy, p.settings.SandboxMode, p.rules.canonical()})
 	if err != nil {
 		panic("policy: marshalling a policy: " + err.Error())
 	}
@@ -279,7 +293,9 @@ func (p *Policy) Tighten(request Settings) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(s, p.rules), nil
+	tight := *p
+	tight.settings = s
+	return sealed(tight), nil
 }
 
 // decide is the approval policy's answer for a call that nothing has denied.

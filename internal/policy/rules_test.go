@@ -32,6 +32,9 @@ func under(t testing.TB, a ApprovalPolicy, r *Rules) *Policy {
 	return p.With(r)
 }
 
+// judging is the policy of settings and rules, also of ones that no file would give.
+func judging(s Settings, r *Rules) *Policy { return sealed(Policy{settings: s, rules: r}) }
+
 const house = `
 rules:
   - {name: reads, tool: "read_*", effect: allow}
@@ -300,7 +303,7 @@ func drawKnownCall(t *rapid.T) Call {
 
 func drawPolicy(t *rapid.T, rules []Rule) *Policy {
 	s := drawSettings(t, "settings")
-	return newPolicy(s, &Rules{rules})
+	return judging(s, &Rules{rules})
 }
 
 // A deny is never weakened by more rules, and neither is an ask, except by itself becoming a deny.
@@ -366,7 +369,7 @@ func TestErrorsNeverAllow(t *testing.T) {
 			t.Fatal(wrong)
 		}
 		mode := rapid.SampledFrom([]ApprovalPolicy{OnRequest, Strict}).Draw(t, "mode")
-		d := newPolicy(Settings{mode, WorkspaceWrite}, &Rules{[]Rule{{Name: "r", Tools: []string{"x"}, Effect: effect, When: when, when: e}}}).Decide(call)
+		d := judging(Settings{mode, WorkspaceWrite}, &Rules{[]Rule{{Name: "r", Tools: []string{"x"}, Effect: effect, When: when, when: e}}}).Decide(call)
 		want := effect
 		if effect == Allow {
 			want = Ask // the mode's
