@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -20,7 +21,6 @@ import (
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/metrics"
 	"approvalbot/internal/model"
-	"approvalbot/internal/policy"
 	"approvalbot/internal/redact"
 	"approvalbot/internal/slackui"
 	"approvalbot/internal/tools"
@@ -37,11 +37,13 @@ type app struct {
 	log       *slog.Logger
 	journal   *ledger.Ledger
 	builtin   *tools.Builtin
+	rules     *rulebook
 	approvals *approvals.Registry
 	agent     *agent.Agent
 	slack     *slackui.UI
 	api       *api.Server
 	metrics   *metrics.Metrics
+	hangups   <-chan os.Signal
 	head      int64 // of the journal when it was opened: what follows is this process's doing
 	modelName string
 	modelHTTP *http.Client
@@ -54,11 +56,12 @@ type wiring struct {
 	dialer   *websocket.Dialer // for the socket; nil: the default
 	model    *http.Client      // for the model's provider; nil: the model's own
 	redactor *redact.Redactor
+	hangups  <-chan os.Signal // SIGHUP: read the policy file again; nil: never
 }
 
 // newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
 func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
-	a := &app{settings: s, log: w.log, metrics: metrics.New(version()), modelHTTP: w.model}
+	a := &app{settings: s, log: w.log, metrics: metrics.New(version()), modelHTTP: w.model, hangups: w.hangups}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -131,8 +134,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	a.modelName = lm.Name()
-	rules, err := policy.New(s.ApprovalPolicy, s.Sandbox)
-	if err != nil {
+	if a.rules, err = openRulebook(s, a.log); err != nil {
 		return agent.Config{}, err
 	}
 	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: a.log, Committed: a.metrics.Committed}); err != nil {
@@ -143,13 +145,16 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	a.head = head.Seq
+	if err := a.rules.begin(ctx, a.journal); err != nil {
+		return agent.Config{}, err
+	}
 	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
 	if err != nil {
 		return agent.Config{}, err
 	}
 	set, err := tools.NewSet(a.builtin.Tools()...)
 	return agent.Config{
-		Ledger: a.journal, Model: lm, Tools: set, Policy: rules,
+		Ledger: a.journal, Model: lm, Tools: set, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
 		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: a.log,
 	}, err
@@ -176,6 +181,10 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error {
 		defer stopWork()
 		return a.api.Run(outer, ln)
+	})
+	g.Go(func() error {
+		a.rules.obey(work, a.hangups)
+		return nil
 	})
 	err := g.Wait()
 	stopReading()

@@ -40,7 +40,7 @@ func devSetting(name string) bool {
 	switch name {
 	case "APPROVALBOT_APPROVERS", "APPROVALBOT_REQUESTERS", "APPROVALBOT_CHANNELS", "APPROVALBOT_QUORUM",
 		"APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_APPROVAL_POLICY", "APPROVALBOT_SANDBOX", "APPROVALBOT_SHELL",
-		"APPROVALBOT_INSTRUCTIONS", "APPROVALBOT_MAX_ROUNDS", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_DRAIN_TIMEOUT",
+		"APPROVALBOT_INSTRUCTIONS", "APPROVALBOT_POLICY_FILE", "APPROVALBOT_MAX_ROUNDS", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_DRAIN_TIMEOUT",
 		"APPROVALBOT_LOG_LEVEL", "APPROVALBOT_API_TOKENS_FILE", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY",
 		"OPENAI_BASE_URL", "APPROVALBOT_MAX_OUTPUT_TOKENS":
 		return true
@@ -80,7 +80,7 @@ func (c devCmd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	err = c.bot(ctx, s, wiring{log: log, redactor: r}, slackLn, apiLn)
+	err = c.bot(ctx, s, wiring{log: log, redactor: r, hangups: hangups(s)}, slackLn, apiLn)
 	return errors.Join(err, local.Close(), g.Wait())
 }
 

@@ -23,6 +23,7 @@ type cli struct {
 	Ask      askCmd      `cmd:"" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
 	Outcome  outcomeCmd  `cmd:"" help:"Report how an approved action went."`
 	Audit    auditCmd    `cmd:"" help:"Read the journal."`
+	Policy   policyCmd   `cmd:"" help:"Check, try and explain a policy file."`
 	Backup   backupCmd   `cmd:"" help:"Copy the journal to a file, also while the bot runs."`
 	Prune    pruneCmd    `cmd:"" help:"Erase what was said and done in old runs; the chain of hashes stays."`
 	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`

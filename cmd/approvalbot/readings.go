@@ -118,6 +118,8 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 			attrs = append(attrs, word("by", b.By.Person().ID))
 		}
 		return attrs
+	case *ledger.PolicyChanged:
+		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
 	case *ledger.ToolStarted:
 		return []slog.Attr{word("tool", tool(b.Tool)), word("digest", b.Digest)}
 	case *ledger.ToolFinished:

@@ -39,6 +39,7 @@ type Settings struct {
 
 	ApprovalPolicy policy.ApprovalPolicy `envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (nobody is asked)"`
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
+	PolicyFile     string                `envconfig:"APPROVALBOT_POLICY_FILE" desc:"a YAML file of rules that allow, ask or deny, each with who may approve; read again on SIGHUP. approvalbot policy check FILE says what is wrong with it"`
 	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
 
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
@@ -331,7 +332,7 @@ func (s *Settings) protected() []string {
 	if script == s.Model {
 		script = "" // the model is no file
 	}
-	for _, p := range []string{".env", s.Instructions, s.APITokensFile, script} {
+	for _, p := range []string{".env", s.Instructions, s.APITokensFile, s.PolicyFile, script} {
 		if abs, err := filepath.Abs(p); p != "" && err == nil {
 			paths = append(paths, abs)
 		}

@@ -42,6 +42,7 @@ type world struct {
 	settings Settings
 	log      journalist
 	jsonLog  bool // as serve logs
+	hangups  chan os.Signal
 
 	app   *app
 	end   context.CancelFunc
@@ -132,7 +133,7 @@ func (w *world) start() {
 	r := redact.New(w.settings.secrets()...)
 	w.http = &http.Transport{DialContext: w.dial}
 	a, err := newApp(ctx, w.settings, wiring{
-		log: newLogger(slog.LevelDebug, r, &w.log, w.jsonLog), http: &http.Client{Transport: w.http}, redactor: r,
+		log: newLogger(slog.LevelDebug, r, &w.log, w.jsonLog), http: &http.Client{Transport: w.http}, redactor: r, hangups: w.hangups,
 		dialer: &websocket.Dialer{NetDialContext: w.dial},
 	})
 	if err != nil {

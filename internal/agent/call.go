@@ -77,25 +77,30 @@ func (r *run) inForce() *policy.Policy {
 
 // policyCall is all that a policy gets to know of a call.
 func (r *run) policyCall(tool tools.Tool, args json.RawMessage) policy.Call {
+	c := PolicyCall(tool, args)
+	c.Channel, c.Session, c.Now = r.started.Place.Channel, r.session, time.Now()
+	for _, p := range r.started.Requesters {
+		c.Requesters = append(c.Requesters, p.ID)
+	}
+	return c
+}
+
+// PolicyCall is what a policy gets to know of a call by the tool that is called: all but who wants it, where and when.
+func PolicyCall(tool tools.Tool, args json.RawMessage) policy.Call {
 	spec, facts, demands := tool.Spec(), tools.FactsOf(tool, args), tools.DemandsOf(tool)
-	c := policy.Call{
+	return policy.Call{
 		Tool: spec.Name, Args: args,
 		ReadOnly:    spec.Annotations.ReadOnly(),
 		Destructive: spec.Annotations.Destructive(),
 		OpenWorld:   spec.Annotations.OpenWorld(),
 		Programs:    facts.Programs, Parsed: facts.Parsed, ReadOnlyCommand: facts.ReadOnly,
 		Path: facts.Path, Host: facts.Host,
-		Channel: r.started.Place.Channel, Session: r.session, Now: time.Now(),
 		Ask: demands.Ask,
 		Wanted: policy.Wanted{
 			Risk: policy.Risk(demands.Risk), Approvers: demands.Approvers, Quorum: demands.Quorum,
 			Timeout: demands.Timeout, Confirm: demands.Confirm,
 		},
 	}
-	for _, p := range r.started.Requesters {
-		c.Requesters = append(c.Requesters, p.ID)
-	}
-	return c
 }
 
 // ask puts the call before people and does what they say.

@@ -66,6 +66,8 @@ type request struct {
 	ArgumentsSHA256 string          `json:"argumentsSha256"`    // of the exact bytes that will run
 	Redacted        bool            `json:"redacted,omitempty"` // something in argumentsJson or preview is hidden
 	Reason          string          `json:"reason"`
+	Rule            string          `json:"rule,omitempty"` // the rules or the setting that ask
+	Risk            string          `json:"risk,omitempty"`
 	Preview         *ledger.Preview `json:"preview,omitempty"`
 	Cwd             string          `json:"cwd,omitempty"`
 	Approvers       []string        `json:"approvers"`
@@ -83,7 +85,7 @@ func (v views) request(run, session, call string, b *ledger.ApprovalRequested, a
 	return &request{
 		ApprovalID: b.Approval, RunID: run, SessionID: session, ToolCallID: call, ToolName: b.Tool,
 		ArgumentsJSON: args, ArgumentsSHA256: b.Digest, Redacted: hidden || p.Body != b.Preview.Body,
-		Reason: b.Reason, Preview: &p, Cwd: b.Cwd, Approvers: b.Approvers, Quorum: b.Quorum,
+		Reason: v.text(b.Reason), Rule: b.Rule, Risk: b.Risk, Preview: &p, Cwd: b.Cwd, Approvers: b.Approvers, Quorum: b.Quorum,
 		RequestedAt: at.UTC(), TimeoutMs: b.Timeout.Milliseconds(),
 	}
 }

@@ -38,7 +38,7 @@ type Request struct {
 
 	// What the policy wants for this call. Nil or zero: what the registry's settings say.
 	Approvers []string
-	Quorum    int
+	Quorum    int // never fewer than the settings say
 	Timeout   time.Duration
 }
 

@@ -82,6 +82,23 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
+// A call may want more people than the settings say, never fewer.
+func TestQuorumOfACall(t *testing.T) {
+	for _, tt := range []struct{ settings, call, want int }{{2, 0, 2}, {2, 1, 2}, {2, 3, 3}, {1, 2, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, quorum(tt.settings))
+			w.open("run", "call", func(q *Request) { q.Quorum = tt.call })
+			e, _, err := w.journal.Claimed(t.Context(), ledger.ClaimAsk("run", "call"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := e.Body.(*ledger.ApprovalRequested).Quorum; got != tt.want {
+				t.Errorf("settings %d, call %d: %d people have to approve, want %d", tt.settings, tt.call, got, tt.want)
+			}
+		})
+	}
+}
+
 func ended(r Resolution) string {
 	if r.By == nil {
 		return fmt.Sprintf("%s %s", r.Type, r.Source)

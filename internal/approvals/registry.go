@@ -111,10 +111,8 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 	if q.Timeout > 0 {
 		a.timeout = q.Timeout
 	}
-	a.who = question{list: list, quorum: r.settings.Quorum, requesters: q.Requesters, place: q.Place, ids: a.ids()}
-	if q.Quorum > 0 {
-		a.who.quorum = q.Quorum
-	}
+	// A call may want more people than the settings, and not fewer: of two rules, one may leave it to the settings.
+	a.who = question{list: list, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
 	a.who = r.at(ctx, a.who)
 	return a, nil
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -349,7 +350,7 @@ func (b builder) steps(c *ledger.Call) []step {
 	var steps []step
 	if d := c.Decision; d != nil {
 		tone := map[ledger.DecisionType]string{ledger.Allow: "good", ledger.Ask: "wait", ledger.Deny: "bad"}[d.Type]
-		steps = append(steps, step{Name: string(d.Type), Tone: tone, Text: b.long(d.Reason) + " (" + b.line(d.Source) + ")"})
+		steps = append(steps, step{Name: string(d.Type), Tone: tone, Text: b.long(d.Reason) + " (" + b.line(cmp.Or(d.Rule, d.Source)) + ")"})
 	}
 	if c.Approval != nil {
 		steps = append(steps, b.asked(c.Approval)...)

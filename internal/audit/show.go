@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -232,7 +233,7 @@ func (p *printer) calls(r *Reading) {
 		}
 		p.write(fmt.Sprintf("  %s  %s  %s  (%s)\n", p.paint(strong, p.line(c.ID)), p.line(c.Name), p.paint(stateColor(c.State), p.state(c)), seen))
 		if d := c.Decision; d != nil {
-			p.field(6, "decision", plainText, fmt.Sprintf("%s (%s): %s", d.Type, p.line(d.Source), p.line(d.Reason)))
+			p.field(6, "decision", plainText, fmt.Sprintf("%s (%s): %s", d.Type, p.line(cmp.Or(d.Rule, d.Source)), p.line(d.Reason)))
 		}
 		if c.Approval != nil {
 			p.approval(c.Approval)

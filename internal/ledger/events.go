@@ -525,6 +525,18 @@ type MessageSettled struct {
 	Renderer int `json:"renderer,omitempty"`
 }
 
+// PolicyChanged: from here on decisions are made by another policy, which they name by its hash. It is also written when a
+// process with a policy file starts. The file's text is kept, so that a decision can be understood when the file has gone.
+type PolicyChanged struct {
+	From    string `json:"from,omitempty"` // hash of the policy before; empty at the start of a process
+	To      string `json:"to"`             // hash of the policy that is in force now
+	Policy  string `json:"approvalPolicy"`
+	Sandbox string `json:"sandboxMode"`
+	File    string `json:"file"`
+	Rules   int    `json:"rules"`
+	Text    string `json:"text"` // of the file
+}
+
 // Pruned: the bodies of what is older than Before were erased, in one transaction with this event. It is never erased
 // itself, and the last one accounts for every body that is missing.
 type Pruned struct {
@@ -559,6 +571,7 @@ func (*ToolStarted) Kind() string       { return "tool_started" }
 func (*ToolFinished) Kind() string      { return "tool_finished" }
 func (*MessagePosted) Kind() string     { return "message_posted" }
 func (*MessageSettled) Kind() string    { return "message_settled" }
+func (*PolicyChanged) Kind() string     { return "policy_changed" }
 func (*Pruned) Kind() string            { return "pruned" }
 func (b *Erased) Kind() string          { return b.kind }
 
@@ -612,8 +625,9 @@ func (b *MessageSettled) Claims(e Event) []Claim {
 	}
 	return c
 }
-func (b *Pruned) Claims(Event) []Claim { return nil }
-func (b *Erased) Claims(Event) []Claim { return nil }
+func (b *PolicyChanged) Claims(Event) []Claim { return nil }
+func (b *Pruned) Claims(Event) []Claim        { return nil }
+func (b *Erased) Claims(Event) []Claim        { return nil }
 
 // An Awaiter is a body that leaves something open until another event makes a claim. The journal keeps a short list of
 // what is open ([Reader.UnfinishedRuns], [Reader.UnsettledRuns], [Reader.WaitingMessages]), so that finding it doesn't

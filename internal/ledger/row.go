@@ -38,7 +38,7 @@ func init() {
 	for _, b := range []Body{
 		&MessageReceived{}, &RunStarted{}, &RunStopRequested{}, &RunFinished{}, &ModelCompleted{}, &ModelFailed{}, &SessionCompacted{}, &CallRequested{}, &OutcomeReported{}, &PermissionDecided{},
 		&ApprovalRequested{}, &ApprovalShown{}, &ApprovalVoted{}, &ApprovalResolved{}, &ToolStarted{}, &ToolFinished{},
-		&MessagePosted{}, &MessageSettled{}, &Pruned{},
+		&MessagePosted{}, &MessageSettled{}, &PolicyChanged{}, &Pruned{},
 	} {
 		t := reflect.TypeOf(b).Elem()
 		bodies[b.Kind()] = func() Body { return reflect.New(t).Interface().(Body) }

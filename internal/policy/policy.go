@@ -1,8 +1,8 @@
 // Package policy answers one question: may this tool call run?
 //
-// It is a pure function of the settings and the call. It has no clock, does no
-// I/O, imports nothing of this program, and gives the same decision for the
-// same call every time, which is why a decision can be taken again just before
+// It is a pure function of the settings, the rules and the call. It has no clock,
+// does no I/O, imports nothing of this program, and gives the same decision for
+// the same call every time, which is why a decision can be taken again just before
 // an approved call starts, and why the hash of a policy in the journal says all
 // that there is to say about it.
 //
@@ -21,18 +21,41 @@
 //     without a tool name.
 //  2. The sandbox mode denies what it rules out: under read_only every tool that
 //     isn't known to be read-only.
-//  3. The approval policy decides about the rest: strict asks for every call,
+//  3. The [Rules] that an operator wrote, if any. All that match count, in
+//     whatever order they stand, and the most severe effect wins: deny, ask,
+//     allow. What a tool's own definition demands ([Call.Ask]) is an ask rule that
+//     always matches, so an allow rule doesn't undo it.
+//  4. The approval policy decides about the rest: strict asks for every call,
 //     on_request for every call that isn't known to be harmless (read-only, not
 //     destructive, closed-world), never allows what would have asked.
 //
-// A deny stands before the approval policy on purpose: never turns asks into
-// allows, and must not get to see a deny. Rules that an operator writes belong
-// between 2 and 3, for the same reason.
+// A deny stands before the approval policy on purpose: never turns asks of its own
+// into allows, and must not get to see a deny. An ask of a rule stands under never,
+// too: a rule is the more particular word, and what it asks for is not what never
+// was chosen for. An allow of a rule stands under on_request and never, and not
+// under strict, which is the promise that people are asked about every call: it
+// may be what a request has tightened its run to, and a rule must not undo that.
+//
+// # What can't be evaluated
+//
+// A rule's condition can fail: an argument that isn't there, a command that nobody
+// could parse, an expression that takes too long. An allow rule that fails does not
+// allow. An ask or deny rule that fails counts as if it matched, and its reason
+// says so. So no call gets through because something about it is unknown.
+//
+// # What an ask wants
+//
+// Several ask rules may match, and each may want something of the ask (a [Wanted]).
+// The strictest of everything holds: the highest risk, the largest quorum, the
+// shortest timeout, a confirmation if any wants one, and as approvers only those
+// whom every list names. Where that leaves nobody, the call is denied: two rules
+// that can't both be satisfied are no reason to satisfy one of them.
 //
 // # Authority only tightens
 //
 // The operator's [Settings] are the loosest that holds. A request may ask for
-// stricter ones ([Policy.Tighten]); a looser value is a [*WeakerError].
+// stricter ones ([Policy.Tighten]); a looser value is a [*WeakerError]. The rules
+// stay the operator's: no request adds, changes or removes one.
 package policy
 
 import (
@@ -60,6 +83,8 @@ type Source string
 const (
 	SourceApprovalPolicy Source = "approvalPolicy" // strict, on_request or never
 	SourceSandboxMode    Source = "sandboxMode"    // the sandbox rules the tool out
+	SourceRules          Source = "rules"          // rules of the policy file
+	SourceTool           Source = "tool"           // whoever defined the tool wants people to be asked
 	SourceInvalid        Source = "invalid"        // the policy or the call can't be judged
 )
 
@@ -69,8 +94,9 @@ type Decision struct {
 	Source Source `json:"source"`
 	// Reason is a sentence for people; it stands on the card and in the audit.
 	Reason string `json:"reason"`
-	// Rule names the setting that decided, as "sandboxMode=read_only"; empty
-	// where no setting did.
+	// Rule names what decided: the rules, as "rules: four-eyes, no-friday", the
+	// setting, as "sandboxMode=read_only", or the tool, as "tool: restart"; empty
+	// where the call could not be judged.
 	Rule string `json:"rule,omitempty"`
 
 	// Of an ask: what is wanted for it. Zero: what the settings say.
@@ -140,10 +166,18 @@ type Call struct {
 // itself both read-only and destructive contradicts itself and isn't believed.
 func (c Call) changes() bool { return !c.ReadOnly || c.Destructive }
 
-// Policy is a valid pair of settings. It never changes; its zero value and nil
-// deny every call.
+// Policy is a valid pair of settings, and the rules that stand above them. It never
+// changes; its zero value and nil deny every call.
 type Policy struct {
 	settings Settings
+	rules    *Rules // nil: none
+	hash     string // computed once: every decision records it
+}
+
+// sealed returns p as it is, with its hash.
+func sealed(p Policy) *Policy {
+	p.hash = p.sum()
+	return &p
 }
 
 // New returns the policy for the two settings, or an error that names what
@@ -155,7 +189,17 @@ func New(approval ApprovalPolicy, sandbox SandboxMode) (*Policy, error) {
 	if _, err := ParseSandboxMode(string(sandbox)); err != nil {
 		return nil, err
 	}
-	return &Policy{Settings{approval, sandbox}}, nil
+	return sealed(Policy{settings: Settings{approval, sandbox}}), nil
+}
+
+// With returns p with these rules in place of those it has; nil is none.
+func (p *Policy) With(r *Rules) *Policy {
+	if p == nil {
+		return nil
+	}
+	with := *p
+	with.rules = r
+	return sealed(with)
 }
 
 // Current returns p, so that a policy that never changes can stand where one
@@ -168,6 +212,14 @@ func (p *Policy) Settings() Settings {
 		return Settings{}
 	}
 	return p.settings
+}
+
+// Rules returns the rules of the policy, which may be nil.
+func (p *Policy) Rules() *Rules {
+	if p == nil {
+		return nil
+	}
+	return p.rules
 }
 
 // Decide says whether the call may run.
@@ -186,29 +238,53 @@ func (p *Policy) Decide(c Call) Decision {
 			Rule:   "sandboxMode=read_only",
 		}
 	}
-	return p.settings.ApprovalPolicy.decide(c)
+	if d, ok := p.rules.decide(&c, p.settings.ApprovalPolicy); ok {
+		return d
+	}
+	d := p.settings.ApprovalPolicy.decide(c)
+	if d.NeedsApproval() {
+		// What the tool's definition wants holds for every ask, whoever asks.
+		return d.wanting([]demand{{"the tool " + c.Tool, c.Wanted}})
+	}
+	return d
 }
 
 // Hash is the hex SHA-256 of everything the decisions depend on. Two policies
-// with the same hash decide alike.
+// with the same hash decide alike. The order of rules in their file, comments and
+// the file's own tests don't change it; the text of a condition does, as it is
+// written.
 func (p *Policy) Hash() string {
-	s := p.Settings()
-	// Two fields of validated words: marshalling them can't fail, and the order
+	switch {
+	case p == nil:
+		return (&Policy{}).sum()
+	case p.hash == "":
+		return p.sum()
+	}
+	return p.hash
+}
+
+func (p *Policy) sum() string {
+	version := 1
+	if p.rules != nil {
+		version = 2
+	}
+	// Validated words, numbers and texts: marshalling them can't fail, and the order
 	// of a struct's fields is fixed.
 	content, err := json.Marshal(struct {
-		Version        int            `json:"version"`
-		ApprovalPolicy ApprovalPolicy `json:"approvalPolicy"`
-		SandboxMode    SandboxMode    `json:"sandboxMode"`
-	}{1, s.ApprovalPolicy, s.SandboxMode})
+		Version        int             `json:"version"`
+		ApprovalPolicy ApprovalPolicy  `json:"approvalPolicy"`
+		SandboxMode    SandboxMode     `json:"sandboxMode"`
+		Rules          []canonicalRule `json:"rules,omitempty"`
+	}{version, p.settings.ApprovalPolicy, p.settings.SandboxMode, p.rules.canonical()})
 	if err != nil {
-		panic("policy: marshalling two strings: " + err.Error())
+		panic("policy: marshalling a policy: " + err.Error())
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
 // Tighten returns a policy at least as strict as p: a setting that the request
-// leaves empty stays as it is, a looser one is a [*WeakerError].
+// leaves empty stays as it is, a looser one is a [*WeakerError]. The rules stay.
 func (p *Policy) Tighten(request Settings) (*Policy, error) {
 	if p == nil || !p.settings.valid() {
 		return nil, fmt.Errorf("policy: no valid policy is in force that could be tightened")
@@ -217,7 +293,9 @@ func (p *Policy) Tighten(request Settings) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{s}, nil
+	tight := *p
+	tight.settings = s
+	return sealed(tight), nil
 }
 
 // decide is the approval policy's answer for a call that nothing has denied.

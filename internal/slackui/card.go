@@ -77,7 +77,7 @@ func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) render
 		r.text = fallback(v.outcomeText(q, c, run))
 		return r
 	}
-	r.text = fallback("Approval needed: " + q.summary)
+	r.text = fallback(needed(a) + q.summary)
 	if weightOf(q.body) <= maxMessage { // else it isn't worth building
 		r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
 	}
@@ -105,7 +105,7 @@ func fits(blocks []slack.Block) bool { return weight(blocks...) <= maxMessage }
 // pendingCard is a card that waits; whole says that it shows all of the content.
 func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until time.Time, m room, whole bool) []slack.Block {
 	a := c.Approval
-	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(whole, run)}
+	content := v.titled(q, a, q.lead(whole, run))
 	if whole {
 		content = append(content, preformatted(q.body))
 	} else {
@@ -118,6 +118,15 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 		v.smallPrint(expiry(until, a.Timeout)+" · "+reference(a), a, m),
 		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), v.buttons(q, a, whole)...),
 	}
+}
+
+// titled is what stands on top: what will happen, the risk, and the line above the content.
+func (v *renderer) titled(q request, a *ledger.Approval, lead slack.RichTextElement) []slack.RichTextElement {
+	content := []slack.RichTextElement{paragraph(bold(q.summary))}
+	if risk := v.risk(a); risk != nil {
+		content = append(content, risk)
+	}
+	return append(content, lead)
 }
 
 // lead is the line above the content. Where something of it is hidden it must not
@@ -149,7 +158,7 @@ func (v *renderer) smallPrint(mrkdwn string, a *ledger.Approval, m room) *slack.
 func (v *renderer) buttons(q request, a *ledger.Approval, whole bool) []slack.BlockElement {
 	var b []slack.BlockElement
 	if whole && q.approvable(a) {
-		b = append(b, button(actionApprove, a.Approval, "Approve", slack.StylePrimary))
+		b = append(b, q.approve(a))
 	}
 	if !whole {
 		b = append(b, button(actionReview, a.Approval, "Review", slack.StyleDefault))
@@ -232,7 +241,11 @@ func (q request) noted(m room, whole bool) string {
 // circumstances are why it asks, who asked, and who may approve.
 func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
 	a := c.Approval
-	lines := append(v.performer(run), paragraph(bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval"))))
+	why := []element{bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval"))}
+	if strings.HasPrefix(a.Rule, "rules: ") { // a setting stands in the reason already
+		why = append(why, text(" ("+v.line(a.Rule, m.reason)+")"))
+	}
+	lines := append(v.performer(run), paragraph(why...))
 	if c.Claim != "" && whole {
 		lines = append(lines,
 			paragraph(bold("What the program says about it"), text(" (its own words, not checked):")),

@@ -53,6 +53,7 @@ func golden(t *testing.T, name string, r rendering) {
 var cardStories = map[string]func() *story{
 	"pending":          func() *story { return askedShell("printf ok > proof.txt") },
 	"pending_quorum":   quorumStory,
+	"pending_risk":     riskStory,
 	"pending_diff":     diffStory,
 	"pending_json":     jsonStory,
 	"pending_too_long": func() *story { return askedShell("printf '" + strings.Repeat("0123456789", 6000) + "'") },
@@ -154,6 +155,16 @@ func quorumStory() *story {
 		r.Quorum, r.Approvers = 2, []string{"U0BOB", "U0CAROL", "S0ONCALL", "U0ALICE"}
 	})
 	return s.shown("call_1").vote("call_1", bob, ledger.Approved, "")
+}
+
+// riskStory asks about something that rules call critical.
+func riskStory() *story {
+	s := newStory().calls("", toolCall("call_1", "shell", `{"command":"terraform destroy -auto-approve"}`))
+	return s.ask("call_1", func(r *ledger.ApprovalRequested) {
+		shell("terraform destroy -auto-approve")(r)
+		r.Risk, r.Confirm, r.Rule, r.Reason = "critical", true, "rules: destroys, production-four-eyes", "It deletes what can't be brought back."
+		r.Quorum, r.Approvers = 2, []string{"S0ONCALL"}
+	}).shown("call_1")
 }
 
 func diffStory() *story {

@@ -68,12 +68,12 @@ func (v *renderer) modal(c *ledger.Call, blocks ...slack.Block) slack.ModalViewR
 // reviewBlocks are the modal's content; complete says that all of the request is
 // shown or linked.
 func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body slack.RichTextElement, complete bool) []slack.Block {
-	content := []slack.RichTextElement{paragraph(bold(q.summary)), q.lead(true, run), body}
 	a := c.Approval
+	content := append(v.titled(q, a, q.lead(true, run)), body)
 	content = append(content, v.warnings(q, a, usualRoom, true)...)
 	var buttons []slack.BlockElement
 	if complete && q.approvable(a) {
-		buttons = append(buttons, button(actionApprove, a.Approval, "Approve", slack.StylePrimary))
+		buttons = append(buttons, q.approve(a))
 	}
 	buttons = append(buttons, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
 	return []slack.Block{
