@@ -133,6 +133,9 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
+	if rules, err = s.withReadOnlyCommands(rules); err != nil {
+		return agent.Config{}, err
+	}
 	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: a.log, Committed: a.metrics.Committed}); err != nil {
 		return agent.Config{}, err
 	}

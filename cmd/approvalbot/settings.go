@@ -41,6 +41,8 @@ type Settings struct {
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
 	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
 
+	ShellReadOnly readOnlyCommands `envconfig:"APPROVALBOT_SHELL_READONLY" default:"ask" desc:"ask, or allow: under on_request nobody is asked about one literal command of a short list that only looks (docs/commands.md); needs APPROVALBOT_SHELL=confined"`
+
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
@@ -246,6 +248,9 @@ func (s *Settings) check() error {
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	bad(s.Shell == tools.ShellConfined, "APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
+	if s.Shell != "" { // what stands for nothing is decided later
+		wrong = append(wrong, s.readOnlyCommands())
+	}
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}

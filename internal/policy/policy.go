@@ -23,7 +23,9 @@
 //     isn't known to be read-only.
 //  3. The approval policy decides about the rest: strict asks for every call,
 //     on_request for every call that isn't known to be harmless (read-only, not
-//     destructive, closed-world), never allows what would have asked.
+//     destructive, closed-world), never allows what would have asked. Where the
+//     operator wants it ([Policy.WithReadOnlyCommands]), a command that only looks
+//     is harmless, too.
 //
 // A deny stands before the approval policy on purpose: never turns asks into
 // allows, and must not get to see a deny. Rules that an operator writes belong
@@ -143,7 +145,8 @@ func (c Call) changes() bool { return !c.ReadOnly || c.Destructive }
 // Policy is a valid pair of settings. It never changes; its zero value and nil
 // deny every call.
 type Policy struct {
-	settings Settings
+	settings         Settings
+	readOnlyCommands bool // commands of the short list count as harmless
 }
 
 // New returns the policy for the two settings, or an error that names what
@@ -155,7 +158,20 @@ func New(approval ApprovalPolicy, sandbox SandboxMode) (*Policy, error) {
 	if _, err := ParseSandboxMode(string(sandbox)); err != nil {
 		return nil, err
 	}
-	return &Policy{Settings{approval, sandbox}}, nil
+	return &Policy{settings: Settings{approval, sandbox}}, nil
+}
+
+// WithReadOnlyCommands returns the policy with one thing added: under on_request
+// a command of the short list that only looks ([Call].ReadOnlyCommand) is allowed
+// without asking. Only an operator may want that, and only of a shell that the
+// system keeps to the workspace: a link in it leads wherever it likes.
+func (p *Policy) WithReadOnlyCommands() *Policy {
+	if p == nil {
+		return nil
+	}
+	with := *p
+	with.readOnlyCommands = true
+	return &with
 }
 
 // Current returns p, so that a policy that never changes can stand where one
@@ -186,6 +202,7 @@ func (p *Policy) Decide(c Call) Decision {
 			Rule:   "sandboxMode=read_only",
 		}
 	}
+	c.ReadOnlyCommand = c.ReadOnlyCommand && p.readOnlyCommands
 	return p.settings.ApprovalPolicy.decide(c)
 }
 
@@ -193,13 +210,14 @@ func (p *Policy) Decide(c Call) Decision {
 // with the same hash decide alike.
 func (p *Policy) Hash() string {
 	s := p.Settings()
-	// Two fields of validated words: marshalling them can't fail, and the order
-	// of a struct's fields is fixed.
+	// Validated words: marshalling them can't fail, and the order of a struct's
+	// fields is fixed.
 	content, err := json.Marshal(struct {
 		Version        int            `json:"version"`
 		ApprovalPolicy ApprovalPolicy `json:"approvalPolicy"`
 		SandboxMode    SandboxMode    `json:"sandboxMode"`
-	}{1, s.ApprovalPolicy, s.SandboxMode})
+		ReadOnly       bool           `json:"readOnlyCommands,omitempty"`
+	}{1, s.ApprovalPolicy, s.SandboxMode, p != nil && p.readOnlyCommands})
 	if err != nil {
 		panic("policy: marshalling two strings: " + err.Error())
 	}
@@ -217,7 +235,9 @@ func (p *Policy) Tighten(request Settings) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{s}, nil
+	tight := *p
+	tight.settings = s
+	return &tight, nil
 }
 
 // decide is the approval policy's answer for a call that nothing has denied.
@@ -234,7 +254,10 @@ func (a ApprovalPolicy) decide(c Call) Decision {
 	case OnRequest:
 		d.Type = Allow
 		d.Reason = fmt.Sprintf("%s only reads inside the workspace, so it needs no approval (policy on_request).", c.Tool)
-		if risk != "" {
+		switch {
+		case c.ReadOnlyCommand:
+			d.Reason = fmt.Sprintf("This command of %s only looks, so it needs no approval (policy on_request, read-only commands are allowed).", c.Tool)
+		case risk != "":
 			d.Type = Ask
 			d.Reason = fmt.Sprintf("%s %s, so it needs approval (policy on_request).", c.Tool, risk)
 		}

@@ -104,8 +104,8 @@ func TestWhatCantBeJudgedIsDenied(t *testing.T) {
 	for name, d := range map[string]Decision{
 		"nil":              (*Policy)(nil).Decide(harmless),
 		"zero":             new(Policy).Decide(harmless),
-		"unknown approval": (&Policy{Settings{"always", WorkspaceWrite}}).Decide(harmless),
-		"unknown sandbox":  (&Policy{Settings{Never, "open"}}).Decide(harmless),
+		"unknown approval": (&Policy{settings: Settings{"always", WorkspaceWrite}}).Decide(harmless),
+		"unknown sandbox":  (&Policy{settings: Settings{Never, "open"}}).Decide(harmless),
 		"no tool":          valid.Decide(Call{ReadOnly: true}),
 		"no decision":      {},
 		"unknown answer":   {Type: "Allow"},
@@ -151,7 +151,7 @@ func TestUnknownWordsNeverAllow(t *testing.T) {
 		if known != (err == nil) || known != (p != nil) {
 			t.Fatalf("New(%q, %q) = %v, %v", s.ApprovalPolicy, s.SandboxMode, p, err)
 		}
-		if d := (&Policy{s}).Decide(drawCall(t)); !known && !d.Denied() {
+		if d := (&Policy{settings: s}).Decide(drawCall(t)); !known && !d.Denied() {
 			t.Fatalf("%q, %q decides %+v", s.ApprovalPolicy, s.SandboxMode, d)
 		}
 	})

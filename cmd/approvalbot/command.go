@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"approvalbot/internal/policy"
+	"approvalbot/internal/tools"
+)
+
+// readOnlyCommands says whether people are asked about commands that only look.
+type readOnlyCommands string
+
+const (
+	askReadOnly   readOnlyCommands = "ask"
+	allowReadOnly readOnlyCommands = "allow"
+)
+
+// UnmarshalText makes the type usable as a setting.
+func (r *readOnlyCommands) UnmarshalText(text []byte) error {
+	switch v := readOnlyCommands(text); v {
+	case askReadOnly, allowReadOnly:
+		*r = v
+		return nil
+	}
+	return fmt.Errorf("unknown value %q: want one of %s, %s", text, askReadOnly, allowReadOnly)
+}
+
+// readOnlyCommands tells whether the setting fits the shell. A command that only looks by its text still follows every
+// link in the workspace, so without confinement it could look anywhere.
+func (s *Settings) readOnlyCommands() error {
+	if s.ShellReadOnly == allowReadOnly && s.Shell != tools.ShellConfined {
+		return errors.New("APPROVALBOT_SHELL_READONLY=allow needs APPROVALBOT_SHELL=confined: only a confined shell keeps a command that looks from following a link out of the workspace; choose ask, or confine the shell")
+	}
+	return nil
+}
+
+// withReadOnlyCommands adds the setting to the policy. The shell has to be known by then.
+func (s *Settings) withReadOnlyCommands(p *policy.Policy) (*policy.Policy, error) {
+	if s.ShellReadOnly != allowReadOnly {
+		return p, nil
+	}
+	return p.WithReadOnlyCommands(), s.readOnlyCommands()
+}
