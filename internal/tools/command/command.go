@@ -170,6 +170,14 @@ func (r *reading) node(n syntax.Node) bool {
 		r.call(n)
 	case *syntax.FuncDecl:
 		r.doubt("it defines a function, which can stand for any program")
+	case *syntax.Word:
+		if foreign(n.Parts, false) {
+			r.doubt("it isn't written as POSIX says a shell command is")
+		}
+	case *syntax.DblQuoted:
+		if foreign(n.Parts, true) {
+			r.doubt("it isn't written as POSIX says a shell command is")
+		}
 	case *syntax.WordIter:
 		r.variable(n.Name.Value)
 	case *syntax.ParamExp:
@@ -182,7 +190,7 @@ func (r *reading) node(n syntax.Node) bool {
 		if n.Coprocess || n.Disown {
 			r.doubt("it isn't written as POSIX says a shell command is")
 		}
-	case nil, *syntax.File, *syntax.Comment, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.CmdSubst,
+	case nil, *syntax.File, *syntax.Comment, *syntax.Lit, *syntax.SglQuoted, *syntax.CmdSubst,
 		*syntax.Assign, *syntax.Subshell, *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause,
 		*syntax.CaseClause, *syntax.CaseItem, *syntax.BinaryCmd,
 		*syntax.BinaryArithm, *syntax.UnaryArithm, *syntax.ParenArithm:
@@ -226,7 +234,7 @@ func (r *reading) redirect(n *syntax.Redirect) {
 		return
 	}
 	delimiter := literal(n.Word)
-	if !delimiter.literal || !isName(delimiter.text) {
+	if !delimiter.literal || !syntax.ValidName(delimiter.text) || n.Word.Pos().Line() != n.Word.End().Line() {
 		r.doubt("a here-document in it has an unusual end mark")
 		return
 	}
@@ -335,9 +343,6 @@ func nameRune(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("_./+-@%:", c)
 }
 
-// isName tells whether s could be the name of a variable.
-func isName(s string) bool { return syntax.ValidName(s) }
-
 // appendName adds the forms of a program's name that are new.
 func appendName(programs []string, name string) []string {
 	lower := strings.ToLower(name)
@@ -375,6 +380,10 @@ func appendWords(programs []string, text string) []string {
 	for _, t := range []string{bare, text} {
 		for _, w := range strings.FieldsFunc(t, func(c rune) bool { return !nameRune(c) || strings.ContainsRune(":@%", c) }) {
 			add(w)
+			if bare := strings.TrimLeft(w, "-+"); bare != w && len(bare) > 1 { // -Iname, ${x:-name}
+				add(bare)
+				add(bare[1:])
+			}
 		}
 	}
 	return programs

@@ -15,8 +15,9 @@ type word struct {
 
 // literal reads a word.
 func literal(w *syntax.Word) word {
-	if raw := w.Lit(); raw != "" && !strings.ContainsAny(raw, special) || raw == "[" || raw == "{}" {
-		return word{raw, true, true} // nearly all words are such
+	// Nearly all words are plain. Empty braces stand for themselves everywhere.
+	if raw := w.Lit(); raw != "" && !strings.ContainsAny(strings.ReplaceAll(raw, "{}", ""), special) || raw == "[" {
+		return word{raw, true, true}
 	}
 	var text strings.Builder
 	for _, part := range w.Parts {
@@ -77,6 +78,22 @@ func unescape(text *strings.Builder, raw, refused, escapable string) bool {
 		}
 	}
 	return true
+}
+
+// foreign tells whether parts of a word hold a dollar sign that is mere text to a
+// POSIX shell and more to bash: $'…', $"…", $[…].
+func foreign(parts []syntax.WordPart, quoted bool) bool {
+	for i, part := range parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok || !strings.HasSuffix(lit.Value, "$") || i+1 == len(parts) {
+			continue
+		}
+		next, ok := parts[i+1].(*syntax.Lit)
+		if !quoted && !ok || ok && strings.HasPrefix(next.Value, "[") {
+			return true
+		}
+	}
+	return false
 }
 
 // simpleCommand returns the argument list of a file that is one literal command
