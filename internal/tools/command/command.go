@@ -37,6 +37,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -124,16 +125,37 @@ func (r *reading) text(text string) *syntax.File {
 		r.doubt("%s", why)
 		return nil
 	}
-	// Comments are kept only to know that there are some.
-	parser := syntax.NewParser(syntax.Variant(syntax.LangPOSIX), syntax.KeepComments(true))
-	file, err := parser.Parse(strings.NewReader(text), "")
+	file, err := parse(text)
 	if err != nil {
 		// The shell may well run the lines before the one that it can't read.
-		r.doubt("it isn't written as POSIX says a shell command is")
+		r.doubt(notPOSIX)
 		return nil
 	}
 	syntax.Walk(file, r.node)
 	return file
+}
+
+const notPOSIX = "it isn't written as POSIX says a shell command is"
+
+// Parsers are kept for their buffers. Comments are kept only to know that there
+// are some.
+var parsers = sync.Pool{New: func() any {
+	return syntax.NewParser(syntax.Variant(syntax.LangPOSIX), syntax.KeepComments(true))
+}}
+
+// parse parses a text. It comes from whoever can talk to the model, so a parser
+// that it crashes mustn't take the program along: that is a text that isn't
+// understood.
+func parse(text string) (file *syntax.File, err error) {
+	parser := parsers.Get().(*syntax.Parser)
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, fmt.Errorf("the parser crashed: %v", p)
+			return
+		}
+		parsers.Put(parser)
+	}()
+	return parser.Parse(strings.NewReader(text), "")
 }
 
 // unreadable says why a text isn't even parsed; "" if it is. Characters that
@@ -172,11 +194,11 @@ func (r *reading) node(n syntax.Node) bool {
 		r.doubt("it defines a function, which can stand for any program")
 	case *syntax.Word:
 		if foreign(n.Parts, false) {
-			r.doubt("it isn't written as POSIX says a shell command is")
+			r.doubt(notPOSIX)
 		}
 	case *syntax.DblQuoted:
 		if foreign(n.Parts, true) {
-			r.doubt("it isn't written as POSIX says a shell command is")
+			r.doubt(notPOSIX)
 		}
 	case *syntax.WordIter:
 		r.variable(n.Name.Value)
@@ -188,14 +210,14 @@ func (r *reading) node(n syntax.Node) bool {
 		r.redirect(n)
 	case *syntax.Stmt:
 		if n.Coprocess || n.Disown {
-			r.doubt("it isn't written as POSIX says a shell command is")
+			r.doubt(notPOSIX)
 		}
 	case nil, *syntax.File, *syntax.Comment, *syntax.Lit, *syntax.SglQuoted, *syntax.CmdSubst,
 		*syntax.Assign, *syntax.Subshell, *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause,
 		*syntax.CaseClause, *syntax.CaseItem, *syntax.BinaryCmd,
 		*syntax.BinaryArithm, *syntax.UnaryArithm, *syntax.ParenArithm:
 	default:
-		r.doubt("it isn't written as POSIX says a shell command is")
+		r.doubt(notPOSIX)
 	}
 	return true
 }
@@ -206,14 +228,14 @@ func (r *reading) parameter(n *syntax.ParamExp) {
 		r.variable(n.Param.Value)
 	}
 	if n.Index != nil || n.Slice != nil || n.Repl != nil || n.Excl || n.Names != 0 {
-		r.doubt("it isn't written as POSIX says a shell command is")
+		r.doubt(notPOSIX)
 	}
 }
 
 // arithmetic reads $((…)), which can set variables, too.
 func (r *reading) arithmetic(n *syntax.ArithmExp) {
 	if n.Bracket {
-		r.doubt("it isn't written as POSIX says a shell command is")
+		r.doubt(notPOSIX)
 	}
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if lit, ok := n.(*syntax.Lit); ok {
@@ -269,7 +291,7 @@ func (r *reading) call(n *syntax.CallExpr) {
 	for _, a := range n.Assigns {
 		switch {
 		case a.Name == nil || a.Index != nil || a.Array != nil || a.Append:
-			r.doubt("it isn't written as POSIX says a shell command is")
+			r.doubt(notPOSIX)
 		case len(n.Args) > 0:
 			r.environment(a.Name.Value)
 		default:

@@ -78,6 +78,11 @@ func check(t testing.TB, text string, a Analysis) {
 			t.Errorf("%q: names %q: %+v", text, name, a)
 		}
 	}
+	for _, w := range strings.Fields(text) {
+		if !a.Complete && usualName(w) && !strings.ContainsAny(w, ":@%") && !slices.Contains(a.Programs, w) {
+			t.Errorf("%q: isn't understood, and %q isn't among the programs: %+v", text, w, a)
+		}
+	}
 	if a.Simple == nil || strings.ContainsRune(text, 0) {
 		return
 	}
@@ -250,32 +255,6 @@ func FuzzParse(f *testing.F) {
 		check(t, text, a)
 		sameWords(t, text)
 	})
-}
-
-// FuzzHidden: however a program is wrapped up in a text, a rule that denies it
-// holds, or the rule that asks about what isn't understood does.
-func FuzzHidden(f *testing.F) {
-	for _, text := range []string{"%", "ls; %", "$(%)", "env %", "sh -c '%'", "x=`%` y", "find . -exec % \\;", "if a; then %; fi", "cat <<E\n$(%)\nE\n", "a | xargs -I{} %"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, frame string) {
-		before, after, ok := strings.Cut(frame, "%")
-		if !ok || strings.ContainsAny(frame, "'\"#\\") || strings.Contains(frame, "<<") { // where it may be mere text
-			return
-		}
-		// A command of its own, in a line of its own: the shell runs it if it reads
-		// the text at all.
-		a := Parse(before + "\nzap x\n" + after)
-		if a.Complete && !slices.Contains(a.Programs, "zap") && !strings.Contains(frame, "(") && !argument(before) {
-			t.Errorf("%q: complete without it: %+v", frame, a)
-		}
-	})
-}
-
-// argument tells whether what follows a line is no command: a word of a loop or
-// of a case.
-func argument(before string) bool {
-	return strings.Contains(before, "in") || strings.Contains(before, "case") || strings.Contains(before, "for") || strings.Contains(before, "{")
 }
 
 func TestReadOnlyProgramsAreDocumented(t *testing.T) {
