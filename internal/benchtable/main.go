@@ -53,6 +53,7 @@ var figures = []figure{
 	{"an approval, 100,000 events against 1,000", "BenchmarkApprovalInLongJournal", "growth", atMost, 1.25, "%.2f ×"},
 	{"60 asks in one channel: seconds each", "TestSixtyAsksInOneChannel", "seconds-per-ask", atMost, 1.05, "%.3f s"},
 	{"  refused by Slack as too many (429)", "TestSixtyAsksInOneChannel", "refusals", atMost, 0, "%.0f"},
+	{"a shell command, understood", "BenchmarkParseCommand", "us/command", atMost, 50, "%.0f µs"},
 	{"metrics and log, per event", "BenchmarkReadings", "ns/op", none, 0, "%.0f ns"},
 	{"dev: from start until ready", "BenchmarkDevStart", "start-ms", atMost, 500, "%.0f ms"},
 }

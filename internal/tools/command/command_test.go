@@ -278,4 +278,5 @@ func BenchmarkParseCommand(b *testing.B) {
 	for b.Loop() {
 		Parse(text)
 	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "us/command")
 }
