@@ -36,15 +36,15 @@ func TestDescribe(t *testing.T) {
 	}{
 		{&shell{}, members{"command": "printf ok > proof.txt"}, Preview{
 			Summary: "Run printf ok > proof.txt", Target: "printf", Kind: KindCommand, Body: "printf ok > proof.txt",
-			Notes: []string{"Runs: printf", Unconfined},
+			Notes: []string{"Runs: printf.", Unconfined},
 		}},
 		{&shell{}, members{"command": "\n true;rm -rf x\n", "timeout_seconds": 7}, Preview{
 			Summary: "Run true;rm -rf x", Target: "true", Kind: KindCommand, Body: "\n true;rm -rf x\n",
-			Notes: []string{"Time limit: 7 seconds.", "Runs: true, rm", Unconfined},
+			Notes: []string{"Time limit: 7 seconds.", "Runs: true, rm.", Unconfined},
 		}},
 		{&shell{}, members{"command": "cd x\nmake"}, Preview{
 			Summary: "Run cd x …", Target: "cd", Kind: KindCommand, Body: "cd x\nmake",
-			Notes: []string{"Runs: cd, make", Unconfined},
+			Notes: []string{"Runs: cd, make.", Unconfined},
 		}},
 		{&shell{}, members{"command": "x=1"}, Preview{
 			Summary: "Run x=1", Target: "x=1", Kind: KindCommand, Body: "x=1",
@@ -60,7 +60,7 @@ func TestDescribe(t *testing.T) {
 		}},
 		{&shell{}, members{"command": "a;b;c;d;e;f;g;h;i;j;k;l;m;n"}, Preview{
 			Summary: "Run a;b;c;d;e;f;g;h;i;j;k;l;m;n", Target: "a", Kind: KindCommand, Body: "a;b;c;d;e;f;g;h;i;j;k;l;m;n",
-			Notes: []string{"Runs: a, b, c, d, e, f, g, h, i, j, k, l and 2 more", Unconfined},
+			Notes: []string{"Runs: a, b, c, d, e, f, g, h, i, j, k, l and 2 more.", Unconfined},
 		}},
 		{&writeFile{}, members{"path": "notes.txt", "content": "hello\nworld\n"}, Preview{
 			Summary: "Write notes.txt (12 bytes)", Target: "notes.txt", Kind: KindDiff, Body: "+hello\n+world",

@@ -145,7 +145,7 @@ func programs(a command.Analysis) string {
 	case named == "":
 		return "Runs no program."
 	}
-	return "Runs: " + named
+	return "Runs: " + named + "."
 }
 
 // target is the first program of a command that was understood so far. It helps

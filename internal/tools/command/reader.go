@@ -48,6 +48,8 @@ func init() {
 	for name, options := range told {
 		readers[name] = func(r *reading, name string, args []word) { r.options(name, args, options) }
 	}
+	readers["tar"] = (*reading).tar
+	readers["git"] = (*reading).git
 }
 
 // Names that carry a version: python3.12, lua5.4.
@@ -74,12 +76,19 @@ func readerOf(base string) reader {
 // the name of a well-known program, or a command follows "--".
 func (r *reading) stranger(name string, args []word) {
 	for i, a := range args {
-		_, known := readers[strings.ToLower(path.Base(a.text))]
-		if a.literal && (known || a.text == "--" && i+1 < len(args) && !strings.HasPrefix(args[i+1].text, "-")) {
+		_, value, _ := strings.Cut(a.text, "=")
+		if a.literal && (wellKnown(a.text) || wellKnown(value) || a.text == "--" && i+1 < len(args) && !strings.HasPrefix(args[i+1].text, "-")) {
 			r.doubt("%s may run a program that its arguments name", name)
 			return
 		}
 	}
+}
+
+// wellKnown tells whether a text begins with the name of a program that is known.
+func wellKnown(text string) bool {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	_, known := readers[strings.ToLower(path.Base(first))]
+	return known && first != "." && first != "" && first != ":"
 }
 
 // ordinary are the usual programs and words of the shell that run no other,
@@ -91,8 +100,8 @@ var ordinary = strings.Fields(`
 	grep egrep fgrep cut tr uniq paste join comm diff cmp patch fold fmt nl tac rev expand unexpand tsort shuf seq yes sleep column
 	basename dirname realpath readlink file strings od xxd hexdump base64 md5sum sha1sum sha256sum sha512sum cksum sum
 	gzip gunzip zcat bzip2 bunzip2 xz unxz zstd unzip jq yq tee reboot shutdown halt poweroff
-	useradd userdel usermod groupadd passwd ping dig host nslookup ip ifconfig netstat ss iptables
-	mkfs fdisk parted lsblk blkid swapoff swapon fsck wipefs dropdb createdb redis-cli terraform helm aws gcloud az gh`)
+	useradd userdel usermod groupadd passwd ping dig host nslookup ifconfig netstat ss curl
+	mkfs fdisk parted lsblk blkid swapoff swapon fsck wipefs dropdb createdb redis-cli terraform aws gcloud az`)
 
 func (r *reading) ordinary(string, []word) {}
 
@@ -103,7 +112,7 @@ var unclear = []string{
 	"eval", ".", "source", "alias", "builtin", "enable", "hash", "bind", "complete", "compgen", "mapfile", "readarray",
 	"declare", "typeset", "let", "shopt", "fc", "coproc",
 	// elsewhere: on another machine, in a container, at another time, as somebody else
-	"ssh", "rsh", "mosh", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "nsenter", "unshare", "bwrap", "firejail", "systemd-run",
+	"ssh", "rsh", "mosh", "lxc", "nsenter", "unshare", "bwrap", "firejail", "systemd-run",
 	"at", "batch", "crontab", "su", "runuser", "pkexec", "machinectl", "vagrant", "ansible", "screen", "tmux",
 	// programs that run programs
 	"parallel", "watch", "script", "expect", "strace", "ltrace", "gdb", "lldb", "valgrind", "perf", "flock", "setarch", "linux32", "linux64",
@@ -132,16 +141,19 @@ func (r *reading) interpreter(name string, args []word) {
 
 // An option of a program that names another program to run.
 type option struct {
-	short string // letters, alone or in a cluster
-	long  []string
-	words []string // whole words, or beginnings that end in "="
+	short   string // letters, alone or in a cluster
+	long    []string
+	words   []string // words that are commands of the program, and run others
+	assigns bool     // NAME=VALUE can name one
 }
+
+// containers are the programs that run others in a container, or for one.
+var containers = option{long: []string{"--entrypoint", "--health-cmd", "--post-renderer"},
+	words: []string{"exec", "run", "create", "update", "compose", "debug", "edit", "attach", "plugin", "plugins", "set-credentials"}}
 
 // told are programs that run another only if an option says so. Long options are
 // recognised abbreviated, too.
 var told = map[string]option{
-	"git": {short: "cxO", long: []string{"--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--ext-diff", "--extcmd", "--upload-archive", "--config", "--template"},
-		words: []string{"bisect", "filter-branch", "foreach", "difftool", "mergetool", "config", "alias", "ext::"}},
 	"tar":     {short: "IF", long: []string{"--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script"}},
 	"bsdtar":  {long: []string{"--use-compress-program"}},
 	"cpio":    {long: []string{"--rsh-command"}},
@@ -154,7 +166,7 @@ var told = map[string]option{
 	"fdfind":  {short: "xX", long: []string{"--exec", "--exec-batch"}},
 	"zip":     {short: "T", long: []string{"--unzip-command", "--test"}},
 	"split":   {long: []string{"--filter"}},
-	"make":    {short: "E", long: []string{"--eval"}, words: []string{"SHELL=", "MAKEFLAGS=", ".SHELLFLAGS="}},
+	"make":    {short: "E", long: []string{"--eval"}, assigns: true}, // CC=…, SHELL=…
 	"go":      {long: []string{"-toolexec", "-exec", "-vettool", "-ldflags", "-gcflags"}, words: []string{"run", "generate", "tool"}},
 	"cargo":   {long: []string{"--config"}},
 	"npm":     {words: []string{"exec", "x", "explore"}, long: []string{"--script-shell", "--call"}, short: "c"},
@@ -162,7 +174,10 @@ var told = map[string]option{
 	"gcc":     {long: []string{"-wrapper"}},
 	"cc":      {long: []string{"-wrapper"}},
 	"wget":    {long: []string{"--use-askpass", "--execute"}, short: "e"},
-	"curl":    {short: "K", long: []string{"--config"}},
+	"install": {long: []string{"--strip-program"}},
+	"helm":    {long: []string{"--post-renderer"}, words: []string{"plugin"}},
+	"gh":      {words: []string{"alias", "extension"}},
+	"docker":  containers, "podman": containers, "nerdctl": containers, "kubectl": containers, "oc": containers,
 	"apt":     {short: "oc", long: []string{"--option", "--config-file"}},
 	"apt-get": {short: "oc", long: []string{"--option", "--config-file"}},
 	"dpkg":    {long: []string{"--pre-invoke", "--post-invoke"}},
@@ -183,13 +198,11 @@ func (r *reading) options(name string, args []word, o option) {
 
 func (o option) matches(w word) bool {
 	if !w.literal {
-		return o.short != "" || o.long != nil || o.words != nil
+		return true
 	}
 	given, _, _ := strings.Cut(w.text, "=")
 	switch {
-	case slices.ContainsFunc(o.words, func(word string) bool {
-		return w.text == word || len(word) > 1 && strings.ContainsAny(word, "=:") && strings.HasPrefix(w.text, word)
-	}):
+	case slices.Contains(o.words, w.text), o.assigns && given != w.text:
 		return true
 	case len(given) > 2 && slices.ContainsFunc(o.long, func(long string) bool { return strings.HasPrefix(long, given) || strings.HasPrefix(w.text, long) }):
 		return true
@@ -197,6 +210,49 @@ func (o option) matches(w word) bool {
 		return strings.ContainsAny(w.text, o.short)
 	}
 	return false
+}
+
+// tar takes its options without a dash, too.
+func (r *reading) tar(name string, args []word) {
+	if len(args) > 0 && args[0].literal && !strings.HasPrefix(args[0].text, "-") {
+		args = append([]word{{text: "-" + args[0].text, literal: true}}, args[1:]...)
+	}
+	r.options(name, args, told["tar"])
+}
+
+// gitGlobal are the options before git's command that name no program. What -C and
+// --git-dir name is a repository, and so a file.
+var gitGlobal = wrapper{flags: "Ppv", values: "C", long: []string{"--no-pager", "--paginate", "--version", "--bare", "--literal-pathspecs", "--no-optional-locks", "--git-dir", "--work-tree"}}
+
+// gitCommands are git's commands that can be told to run a program.
+var gitCommands = map[string]option{
+	"clone":     {short: "cu", long: []string{"--upload-pack", "--config", "--template"}},
+	"fetch":     {long: []string{"--upload-pack"}},
+	"pull":      {long: []string{"--upload-pack"}},
+	"ls-remote": {long: []string{"--upload-pack", "--exec"}},
+	"push":      {long: []string{"--receive-pack", "--exec"}},
+	"archive":   {long: []string{"--exec"}},
+	"rebase":    {short: "x", long: []string{"--exec"}},
+	"grep":      {short: "O", long: []string{"--open-files-in-pager"}},
+	"init":      {long: []string{"--template"}},
+}
+
+// gitUnclear are git's commands that are there to run programs, or to say which
+// ones other commands run.
+var gitUnclear = []string{"bisect", "filter-branch", "filter-repo", "submodule", "difftool", "mergetool", "config", "send-email", "instaweb",
+	"for-each-repo", "hook", "daemon", "credential", "remote-ext", "upload-pack", "receive-pack", "shell", "web--browse", "p4", "svn", "fast-import", "alias"}
+
+func (r *reading) git(name string, args []word) {
+	rest, _, ok := gitGlobal.rest(args)
+	transport := slices.ContainsFunc(args, func(w word) bool { return strings.Contains(w.text, "ext::") })
+	switch {
+	case !ok, transport, len(rest) > 0 && (!rest[0].literal || slices.Contains(gitUnclear, rest[0].text)):
+		r.doubt("the arguments of %s can tell it to run another program", name)
+	case len(rest) > 0:
+		if o, ok := gitCommands[rest[0].text]; ok {
+			r.options(name, rest[1:], o)
+		}
+	}
 }
 
 // trap runs its first argument later.

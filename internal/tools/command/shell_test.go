@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -111,4 +113,64 @@ func TestWhatRunsWasNamed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is allowed only looks: each of these is run by a real shell, with the
+// system's programs, and leaves everything as it was.
+func TestAllowedCommandsOnlyLook(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the options are those of Linux, where a shell can be confined")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"README.md", "a", "b", "x.txt", "notes.txt", "log.txt", "main.go", "go.mod", "a file.txt", "src/cmd/x.go"} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("one\ntwo\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := snapshot(t, dir)
+	for _, r := range rows(t) {
+		if r.decision != "allow" || !Parse(r.text).ReadOnly { // another test says so
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", r.text)
+		cmd.Dir, cmd.WaitDelay = dir, time.Second
+		out, _ := cmd.CombinedOutput()
+		if ctx.Err() != nil {
+			t.Errorf("%q doesn't end", r.text)
+		}
+		cancel()
+		if strings.Contains(string(out), "invalid option") || strings.Contains(string(out), "unrecognized option") {
+			t.Errorf("%q: %s", r.text, out)
+		}
+		if diff := cmp.Diff(before, snapshot(t, dir)); diff != "" {
+			t.Fatalf("%q changed something:\n%s", r.text, diff)
+		}
+	}
+}
+
+// snapshot is all that can be changed in a directory, but for when it was read.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := []byte{}
+		if d.Type().IsRegular() {
+			content, err = os.ReadFile(path)
+		}
+		all[path] = info.Mode().String() + info.ModTime().String() + string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
