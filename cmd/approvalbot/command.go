@@ -35,6 +35,14 @@ func (s *Settings) readOnlyCommands() error {
 	return nil
 }
 
+// checkReadOnlyCommands says early what can be said early: a shell that isn't set is chosen later.
+func (s *Settings) checkReadOnlyCommands() error {
+	if s.Shell == "" {
+		return nil
+	}
+	return s.readOnlyCommands()
+}
+
 // withReadOnlyCommands adds the setting to the policy. The shell has to be known by then.
 func (s *Settings) withReadOnlyCommands(p *policy.Policy) (*policy.Policy, error) {
 	if s.ShellReadOnly != allowReadOnly {

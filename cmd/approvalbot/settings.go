@@ -248,9 +248,6 @@ func (s *Settings) check() error {
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	bad(s.Shell == tools.ShellConfined, "APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
-	if s.Shell != "" { // what stands for nothing is decided later
-		wrong = append(wrong, s.readOnlyCommands())
-	}
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}
@@ -261,7 +258,7 @@ func (s *Settings) check() error {
 		}
 	}
 	_, err := s.requesters()
-	return together(append(wrong, err)...)
+	return together(append(wrong, err, s.checkReadOnlyCommands())...)
 }
 
 // requireServe names everything that serve can't do without, and why it doesn't guess.
