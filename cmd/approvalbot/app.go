@@ -133,9 +133,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	if rules, err = s.withReadOnlyCommands(rules); err != nil {
-		return agent.Config{}, err
-	}
+	rules = s.withReadOnlyCommands(rules)
 	if a.journal, err = ledger.Open(ctx, s.journalDir(), ledger.Options{Logger: a.log, Committed: a.metrics.Committed}); err != nil {
 		return agent.Config{}, err
 	}
@@ -146,6 +144,9 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	a.head = head.Seq
 	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
 	if err != nil {
+		return agent.Config{}, err
+	}
+	if err := a.settings.readOnlyCommands(); err != nil { // now that it is settled what holds the shell
 		return agent.Config{}, err
 	}
 	set, err := tools.NewSet(a.builtin.Tools()...)

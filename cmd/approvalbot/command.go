@@ -26,7 +26,7 @@ func (r *readOnlyCommands) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown value %q: want one of %s, %s", text, askReadOnly, allowReadOnly)
 }
 
-// readOnlyCommands tells whether the setting fits the shell. A command that only looks by its text still follows every
+// readOnlyCommands tells whether the setting fits the shell, once it is settled which there is. A command that only looks by its text still follows every
 // link in the workspace, so without confinement it could look anywhere.
 func (s *Settings) readOnlyCommands() error {
 	if s.ShellReadOnly == allowReadOnly && s.Shell != tools.ShellConfined {
@@ -43,10 +43,10 @@ func (s *Settings) checkReadOnlyCommands() error {
 	return s.readOnlyCommands()
 }
 
-// withReadOnlyCommands adds the setting to the policy. The shell has to be known by then.
-func (s *Settings) withReadOnlyCommands(p *policy.Policy) (*policy.Policy, error) {
+// withReadOnlyCommands adds the setting to the policy.
+func (s *Settings) withReadOnlyCommands(p *policy.Policy) *policy.Policy {
 	if s.ShellReadOnly != allowReadOnly {
-		return p, nil
+		return p
 	}
-	return p.WithReadOnlyCommands(), s.readOnlyCommands()
+	return p.WithReadOnlyCommands()
 }
