@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/tools"
 )
@@ -46,4 +47,46 @@ func TestReadOnlyCommandsNeedConfinement(t *testing.T) {
 			t.Errorf("ask, shell %q: %v", shell, err)
 		}
 	}
+}
+
+// The card names the programs that a command runs, and says where it can't name all.
+func TestCardNamesThePrograms(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		thread := w.ask("alice", "`env LANG=C touch x && /bin/rm x` and `eval \"touch y\"`")
+		for words, want := range map[string]string{
+			"env LANG=C": "Runs: env, touch, /bin/rm.",
+			"eval":       "Runs at least: eval. It can't be told in full which programs this runs: eval runs what its arguments or its input tell it to.",
+		} {
+			if c := w.cardOf(thread, words); !strings.Contains(c.text, want) {
+				t.Errorf("the card doesn't say %q: %s", want, c.text)
+			}
+		}
+	})
+}
+
+// In a confined shell, where the operator says so, nobody is asked about a command that only looks, and the system keeps
+// it in the workspace; about every other people are asked as ever.
+func TestReadOnlyCommandsRunUnasked(t *testing.T) {
+	b, err := tools.OpenBuiltin(tools.Options{Workspace: t.TempDir(), Shell: tools.ShellConfined})
+	if err != nil {
+		t.Skipf("commands can't be confined here: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inWorld(t, func(s *Settings) { s.Shell, s.ShellReadOnly = tools.ShellConfined, allowReadOnly }, func(w *world) {
+		thread := w.ask("alice", "`ls -la` and `ls -la; pwd` and `cat ../journal/journal.db`")
+		if cards := w.cards(thread); len(cards) != 2 {
+			t.Errorf("%d cards, want one for the second command and one for the third: %v", len(cards), cards)
+		}
+		for _, c := range w.lastRun().Calls {
+			want := ledger.ApprovalRequest
+			if strings.Contains(c.Arguments, `"ls -la"`) {
+				want = ledger.OutputAvailable
+			}
+			if c.State != want {
+				t.Errorf("%s is %s, want %s", c.Arguments, c.State, want)
+			}
+		}
+	})
 }

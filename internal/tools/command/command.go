@@ -355,7 +355,7 @@ func usualName(name string) bool {
 	if name == "[" {
 		return true
 	}
-	if name == "" || len(name) > 200 || name[0] == '-' || syntax.IsKeyword(name) && name != "time" {
+	if name == "" || len(name) > 200 || name[0] == '-' || name[0] == '+' || syntax.IsKeyword(name) && name != "time" {
 		return false
 	}
 	return !strings.ContainsFunc(name, func(c rune) bool { return !nameRune(c) })

@@ -33,7 +33,7 @@ func init() {
 	readers["export"] = (*reading).export
 	readers["awk"], readers["gawk"], readers["mawk"], readers["nawk"] = (*reading).awk, (*reading).awk, (*reading).awk, (*reading).awk
 	readers["sed"], readers["gsed"] = (*reading).sed, (*reading).sed
-	for _, name := range []string{"read", "readonly", "local", "unset", "getopts"} {
+	for _, name := range []string{"read", "readonly", "local", "unset", "getopts", "wait"} {
 		readers[name] = (*reading).variables
 	}
 	for _, name := range []string{"test", "[", "printf"} {
@@ -94,14 +94,15 @@ func wellKnown(text string) bool {
 // ordinary are the usual programs and words of the shell that run no other,
 // whatever they are told.
 var ordinary = strings.Fields(`
-	: true false echo pwd cd pushd popd exit return break continue shift wait times umask ulimit type which whereis kill jobs bg fg unalias
+	: true false echo pwd cd pushd popd exit return break continue shift times umask ulimit type which whereis kill jobs bg fg unalias
 	ls cat head tail wc stat date id whoami uname hostname uptime free df du ps pgrep pkill killall top tty who groups nproc arch getent locale
 	cp mv rm rmdir mkdir ln touch chmod chown chgrp install mktemp truncate dd sync mount umount shred unlink link mkfifo mknod
 	grep egrep fgrep cut tr uniq paste join comm diff cmp patch fold fmt nl tac rev expand unexpand tsort shuf seq yes sleep column
 	basename dirname realpath readlink file strings od xxd hexdump base64 md5sum sha1sum sha256sum sha512sum cksum sum
 	gzip gunzip zcat bzip2 bunzip2 xz unxz zstd unzip jq yq tee reboot shutdown halt poweroff
 	useradd userdel usermod groupadd passwd ping dig host nslookup ifconfig netstat ss curl
-	mkfs fdisk parted lsblk blkid swapoff swapon fsck wipefs dropdb createdb redis-cli terraform aws gcloud az`)
+	mkfs fdisk parted lsblk blkid swapoff swapon fsck wipefs dropdb createdb redis-cli terraform aws gcloud az
+	service journalctl loginctl pip pip3 pytest brew dnf yum apk pacman snap`)
 
 func (r *reading) ordinary(string, []word) {}
 
@@ -178,14 +179,15 @@ var told = map[string]option{
 	"helm":    {long: []string{"--post-renderer"}, words: []string{"plugin"}},
 	"gh":      {words: []string{"alias", "extension"}},
 	"docker":  containers, "podman": containers, "nerdctl": containers, "kubectl": containers, "oc": containers,
-	"apt":     {short: "oc", long: []string{"--option", "--config-file"}},
-	"apt-get": {short: "oc", long: []string{"--option", "--config-file"}},
-	"dpkg":    {long: []string{"--pre-invoke", "--post-invoke"}},
-	"tcpdump": {short: "z"},
-	"mysql":   {short: "e", long: []string{"--execute", "--pager"}},
-	"psql":    {short: "c", long: []string{"--command"}},
-	"sqlite3": {short: "c", long: []string{"-cmd"}},
-	"openssl": {long: []string{"-engine"}},
+	"apt":       {short: "oc", long: []string{"--option", "--config-file"}},
+	"apt-get":   {short: "oc", long: []string{"--option", "--config-file"}},
+	"dpkg":      {long: []string{"--pre-invoke", "--post-invoke"}},
+	"tcpdump":   {short: "z"},
+	"mysql":     {short: "e", long: []string{"--execute", "--pager"}},
+	"psql":      {short: "c", long: []string{"--command"}},
+	"sqlite3":   {short: "c", long: []string{"-cmd"}},
+	"systemctl": {words: []string{"edit"}},
+	"openssl":   {long: []string{"-engine"}},
 }
 
 // options looks for the options that name a program, and for words that could
