@@ -152,6 +152,9 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
+	if err := a.settings.readOnlyCommands(); err != nil { // now that it is settled what holds the shell
+		return agent.Config{}, err
+	}
 	set, err := tools.NewSet(a.builtin.Tools()...)
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: set, Policy: a.rules,

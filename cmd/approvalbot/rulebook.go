@@ -33,6 +33,7 @@ func openRulebook(s Settings, log *slog.Logger) (*rulebook, error) {
 	if err != nil {
 		return nil, err
 	}
+	base = s.withReadOnlyCommands(base)
 	b := &rulebook{file: s.PolicyFile, base: base, log: log}
 	b.Set(base)
 	if b.file == "" {

@@ -42,6 +42,8 @@ type Settings struct {
 	PolicyFile     string                `envconfig:"APPROVALBOT_POLICY_FILE" desc:"a YAML file of rules that allow, ask or deny, each with who may approve; read again on SIGHUP. approvalbot policy check FILE says what is wrong with it"`
 	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
 
+	ShellReadOnly readOnlyCommands `envconfig:"APPROVALBOT_SHELL_READONLY" default:"ask" desc:"ask, or allow: under on_request nobody is asked about one literal command of a short list that only looks (docs/commands.md); needs APPROVALBOT_SHELL=confined"`
+
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
@@ -264,7 +266,7 @@ func (s *Settings) check() error {
 		}
 	}
 	_, err := s.requesters()
-	return together(append(wrong, err)...)
+	return together(append(wrong, err, s.checkReadOnlyCommands())...)
 }
 
 // requireServe names everything that serve can't do without, and why it doesn't guess.

@@ -55,6 +55,7 @@ var figures = []figure{
 	{"  refused by Slack as too many (429)", "TestSixtyAsksInOneChannel", "refusals", atMost, 0, "%.0f"},
 	{"a decision with 100 rules", "BenchmarkDecideRules", "µs/decision", atMost, 100, "%.0f µs"},
 	{"  allocations", "BenchmarkDecideRules", "allocs/op", none, 0, "%.0f"},
+	{"a shell command, understood", "BenchmarkParseCommand", "us/command", atMost, 50, "%.0f µs"},
 	{"metrics and log, per event", "BenchmarkReadings", "ns/op", none, 0, "%.0f ns"},
 	{"dev: from start until ready", "BenchmarkDevStart", "start-ms", atMost, 500, "%.0f ms"},
 }

@@ -27,7 +27,9 @@
 //     always matches, so an allow rule doesn't undo it.
 //  4. The approval policy decides about the rest: strict asks for every call,
 //     on_request for every call that isn't known to be harmless (read-only, not
-//     destructive, closed-world), never allows what would have asked.
+//     destructive, closed-world), never allows what would have asked. Where the
+//     operator wants it ([Policy.WithReadOnlyCommands]), a command that only looks
+//     is harmless, too.
 //
 // A deny stands before the approval policy on purpose: never turns asks of its own
 // into allows, and must not get to see a deny. An ask of a rule stands under never,
@@ -169,9 +171,10 @@ func (c Call) changes() bool { return !c.ReadOnly || c.Destructive }
 // Policy is a valid pair of settings, and the rules that stand above them. It never
 // changes; its zero value and nil deny every call.
 type Policy struct {
-	settings Settings
-	rules    *Rules // nil: none
-	hash     string // computed once: every decision records it
+	settings         Settings
+	readOnlyCommands bool   // commands of the short list count as harmless
+	rules            *Rules // nil: none
+	hash             string // computed once: every decision records it
 }
 
 // sealed returns p as it is, with its hash.
@@ -190,6 +193,19 @@ func New(approval ApprovalPolicy, sandbox SandboxMode) (*Policy, error) {
 		return nil, err
 	}
 	return sealed(Policy{settings: Settings{approval, sandbox}}), nil
+}
+
+// WithReadOnlyCommands returns the policy with one thing added: under on_request
+// a command of the short list that only looks ([Call].ReadOnlyCommand) is allowed
+// without asking. Only an operator may want that, and only of a shell that the
+// system keeps to the workspace: a link in it leads wherever it likes.
+func (p *Policy) WithReadOnlyCommands() *Policy {
+	if p == nil {
+		return nil
+	}
+	with := *p
+	with.readOnlyCommands = true
+	return sealed(with)
 }
 
 // With returns p with these rules in place of those it has; nil is none.
@@ -241,6 +257,7 @@ func (p *Policy) Decide(c Call) Decision {
 	if d, ok := p.rules.decide(&c, p.settings.ApprovalPolicy); ok {
 		return d
 	}
+	c.ReadOnlyCommand = c.ReadOnlyCommand && p.readOnlyCommands
 	d := p.settings.ApprovalPolicy.decide(c)
 	if d.NeedsApproval() {
 		// What the tool's definition wants holds for every ask, whoever asks.
@@ -274,8 +291,9 @@ func (p *Policy) sum() string {
 		Version        int             `json:"version"`
 		ApprovalPolicy ApprovalPolicy  `json:"approvalPolicy"`
 		SandboxMode    SandboxMode     `json:"sandboxMode"`
+		ReadOnly       bool            `json:"readOnlyCommands,omitempty"`
 		Rules          []canonicalRule `json:"rules,omitempty"`
-	}{version, p.settings.ApprovalPolicy, p.settings.SandboxMode, p.rules.canonical()})
+	}{version, p.settings.ApprovalPolicy, p.settings.SandboxMode, p.readOnlyCommands, p.rules.canonical()})
 	if err != nil {
 		panic("policy: marshalling a policy: " + err.Error())
 	}
@@ -312,7 +330,10 @@ func (a ApprovalPolicy) decide(c Call) Decision {
 	case OnRequest:
 		d.Type = Allow
 		d.Reason = fmt.Sprintf("%s only reads inside the workspace, so it needs no approval (policy on_request).", c.Tool)
-		if risk != "" {
+		switch {
+		case c.ReadOnlyCommand:
+			d.Reason = fmt.Sprintf("This command of %s only looks, so it needs no approval (policy on_request, read-only commands are allowed).", c.Tool)
+		case risk != "":
 			d.Type = Ask
 			d.Reason = fmt.Sprintf("%s %s, so it needs approval (policy on_request).", c.Tool, risk)
 		}

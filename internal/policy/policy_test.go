@@ -119,6 +119,50 @@ func TestWhatCantBeJudgedIsDenied(t *testing.T) {
 	}
 }
 
+// Where the operator wants it, and nowhere else, a command that only looks isn't
+// asked about; nothing stricter gives way to it.
+func TestReadOnlyCommands(t *testing.T) {
+	look := Call{Tool: "shell", Destructive: true, OpenWorld: true, ReadOnlyCommand: true}
+	other := look
+	other.ReadOnlyCommand = false
+	for _, approval := range everyApproval {
+		for _, sandbox := range everySandbox {
+			plain, err := New(approval, sandbox)
+			if err != nil {
+				t.Fatal(err)
+			}
+			with := plain.WithReadOnlyCommands()
+			if diff := cmp.Diff(plain.Decide(other), with.Decide(other)); diff != "" {
+				t.Errorf("%s, %s: another command is decided otherwise:\n%s", approval, sandbox, diff)
+			}
+			if diff := cmp.Diff(plain.Decide(other), plain.Decide(look)); diff != "" {
+				t.Errorf("%s, %s: it counts without being wanted:\n%s", approval, sandbox, diff)
+			}
+			want := plain.Decide(other).Type
+			if approval == OnRequest && sandbox != ReadOnly {
+				want = Allow
+			}
+			if got := with.Decide(look); got.Type != want || !strings.HasSuffix(got.Reason, ".") {
+				t.Errorf("%s, %s: %+v, want %s", approval, sandbox, got, want)
+			}
+			if plain.Hash() == with.Hash() {
+				t.Errorf("%s, %s: the hash doesn't tell", approval, sandbox)
+			}
+		}
+	}
+	loose, _ := New(OnRequest, WorkspaceWrite)
+	tight, err := loose.WithReadOnlyCommands().Tighten(Settings{SandboxMode: WorkspaceWrite})
+	if err != nil || !tight.Decide(look).Allowed() {
+		t.Errorf("tightened to what it is: %+v, %v", tight.Decide(look), err)
+	}
+	if tight, err = tight.Tighten(Settings{ApprovalPolicy: Strict}); err != nil || !tight.Decide(look).NeedsApproval() {
+		t.Errorf("tightened to strict: %+v, %v", tight.Decide(look), err)
+	}
+	if d := (*Policy)(nil).WithReadOnlyCommands().Decide(look); !d.Denied() {
+		t.Errorf("no policy decides %+v", d)
+	}
+}
+
 // strictness orders the answers; what is none of them is a deny.
 func strictness(d Decision) int {
 	switch {
@@ -136,7 +180,9 @@ func drawCall(t *rapid.T) Call {
 		ReadOnly:    rapid.Bool().Draw(t, "readOnly"),
 		Destructive: rapid.Bool().Draw(t, "destructive"),
 		OpenWorld:   rapid.Bool().Draw(t, "openWorld"),
-		Args:        json.RawMessage(`{}`),
+
+		ReadOnlyCommand: rapid.Bool().Draw(t, "readOnlyCommand"),
+		Args:            json.RawMessage(`{}`),
 	}
 }
 
@@ -187,6 +233,9 @@ func TestAuthorityOnlyTightens(t *testing.T) {
 		p, err := New(base.ApprovalPolicy, base.SandboxMode)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if rapid.Bool().Draw(t, "read-only commands") {
+			p = p.WithReadOnlyCommands()
 		}
 		weaker := request.ApprovalPolicy != "" && index(everyApproval, request.ApprovalPolicy) < index(everyApproval, base.ApprovalPolicy) ||
 			request.SandboxMode != "" && index(everySandbox, request.SandboxMode) < index(everySandbox, base.SandboxMode)

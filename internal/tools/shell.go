@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"approvalbot/internal/tools/command"
 	"approvalbot/internal/tools/process"
 )
 
@@ -107,17 +108,57 @@ func (t *shell) Describe(args json.RawMessage) (Preview, error) {
 	if a.TimeoutSeconds != 0 {
 		notes = append(notes, fmt.Sprintf("Time limit: %d seconds.", int(a.TimeoutSeconds)))
 	}
+	analysis := command.Parse(a.Command)
 	return Preview{
 		Summary: "Run " + brief(a.Command),
-		Target:  firstWord(a.Command),
+		Target:  target(a.Command, analysis),
 		Kind:    KindCommand,
 		Body:    a.Command,
-		Notes:   append(notes, Unconfined),
+		Notes:   append(notes, programs(analysis), Unconfined),
 	}, nil
 }
 
-// firstWord is what a command line begins with. It helps the eye and decides
-// nothing: only a parser could tell what a command runs.
+// Facts tells what the command's text says that it will run.
+func (t *shell) Facts(args json.RawMessage) Facts {
+	a, err := t.parse(args)
+	if err != nil {
+		return Facts{}
+	}
+	analysis := command.Parse(a.Command)
+	return Facts{Programs: analysis.Programs, Parsed: analysis.Complete, ReadOnly: analysis.ReadOnly}
+}
+
+// maxNamed is how many programs a card names. All of them stand in the command.
+const maxNamed = 12
+
+// programs is the sentence of the card that says what will run.
+func programs(a command.Analysis) string {
+	named := strings.Join(a.Named[:min(len(a.Named), maxNamed)], ", ")
+	if more := len(a.Named) - maxNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	switch {
+	case !a.Complete && named == "":
+		return fmt.Sprintf("It can't be told in full which programs this runs: %s.", a.Unclear)
+	case !a.Complete:
+		return fmt.Sprintf("Runs at least: %s. It can't be told in full which programs this runs: %s.", named, a.Unclear)
+	case named == "":
+		return "Runs no program."
+	}
+	return "Runs: " + named + "."
+}
+
+// target is the first program of a command that was understood so far. It helps
+// the eye and decides nothing.
+func target(text string, a command.Analysis) string {
+	if len(a.Named) > 0 {
+		return brief(a.Named[0])
+	}
+	return firstWord(text)
+}
+
+// firstWord is what a command line begins with, for one that can't be taken
+// apart.
 func firstWord(command string) string {
 	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&()<>", r) })
 	if len(words) == 0 {

@@ -1,2 +1,0 @@
-// Package command tells what a shell command will run.
-package command
