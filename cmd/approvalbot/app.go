@@ -141,8 +141,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	a.head = head.Seq
-	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
-	if err != nil {
+	if a.builtin, err = a.settings.openTools(); err != nil {
 		return agent.Config{}, err
 	}
 	set, err := tools.NewSet(a.builtin.Tools()...)

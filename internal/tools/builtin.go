@@ -49,6 +49,7 @@ const (
 type Builtin struct {
 	w     *workspace
 	tools []Tool
+	shell *shell // nil: there is none
 }
 
 // OpenBuiltin opens the workspace and returns the tools that work in it.
@@ -70,12 +71,11 @@ func OpenBuiltin(o Options) (*Builtin, error) {
 	if o.Shell == ShellOff {
 		return b, nil
 	}
-	sh, err := newShell(w.dir, o)
-	if err != nil {
+	if b.shell, err = newShell(w.dir, o); err != nil {
 		b.Close()
 		return nil, err
 	}
-	b.tools = append(b.tools, sh)
+	b.tools = append(b.tools, b.shell)
 	return b, nil
 }
 
@@ -84,6 +84,15 @@ func (b *Builtin) Tools() []Tool { return b.tools }
 
 // Dir returns the workspace's real path.
 func (b *Builtin) Dir() string { return b.w.dir }
+
+// ShellNote says what holds commands, in the words that stand on their cards; ""
+// without a shell.
+func (b *Builtin) ShellNote() string {
+	if b.shell == nil {
+		return ""
+	}
+	return b.shell.note()
+}
 
 // Close lets go of the workspace.
 func (b *Builtin) Close() error { return b.w.root.Close() }
