@@ -23,6 +23,8 @@ var deniedCalls = []string{
 	// The kernel, and faults that were found in it before.
 	"bpf", "perf_event_open", "userfaultfd", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
 	"reboot", "swapon", "swapoff", "acct", "syslog", "iopl", "ioperm", "modify_ldt", "lookup_dcookie", "vhangup",
+	// What processes of a user share without a file.
+	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink",
 	// Secrets that processes of a user share, and the clock and name of the machine.
 	"add_key", "request_key", "keyctl", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "sethostname", "setdomainname",
 }
@@ -36,39 +38,77 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // notThere is the answer of a kernel that doesn't have a call: programs then take another one.
 const notThere = seccomp.Action(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
 
-// policy is what is filtered; everything else is allowed.
-func policy(network bool) seccomp.Policy {
+// policy is what is filtered on an architecture (as Go calls it); everything else is allowed.
+func policy(goarch string, network bool) seccomp.Policy {
 	denied := seccomp.SyscallGroup{Action: seccomp.ActionErrno}
 	for _, name := range deniedCalls {
-		if only, ok := onlyOn[name]; !ok || only == runtime.GOARCH {
+		if only, ok := onlyOn[name]; !ok || only == goarch {
 			denied.Names = append(denied.Names, name)
 		}
 	}
-	conditional := func(name string, conditions ...seccomp.Condition) {
-		denied.NamesWithCondtions = append(denied.NamesWithCondtions, seccomp.NameWithConditions{Name: name, Conditions: conditions})
-	}
-	conditional("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsSet, Value: namespaces})
+	denied.NamesWithCondtions = append(conditions(), setIDs(goarch)...)
 	if network {
-		conditional("socket",
-			seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_INET},
-			seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_INET6})
+		denied.NamesWithCondtions = append(denied.NamesWithCondtions, when("socket", isNot(0, unix.AF_INET), isNot(0, unix.AF_INET6)))
 	} else {
 		denied.Names = append(denied.Names, "socket")
 	}
-	// Pairs are how many programs talk to their children. But a pair of datagram sockets (2, and 3 which means the same)
-	// can be connected to others by their paths.
-	conditional("socketpair", seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_UNIX})
-	conditional("socketpair", seccomp.Condition{Argument: 1, Operation: seccomp.BitsSet, Value: unix.SOCK_DGRAM})
 	return seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
-		// clone3 has its flags in memory, where no filter can look.
-		Syscalls: []seccomp.SyscallGroup{denied, {Names: []string{"clone3"}, Action: notThere}},
+		// These have their flags and modes in memory, where no filter can look.
+		Syscalls: []seccomp.SyscallGroup{denied, {Names: []string{"clone3", "openat2"}, Action: notThere}},
 	}
+}
+
+// conditions are the calls that are denied for some arguments only. Several of one call are alternatives.
+func conditions() []seccomp.NameWithConditions {
+	return []seccomp.NameWithConditions{
+		when("clone", has(0, namespaces)),
+		// Pairs are how many programs talk to their children. But a pair of datagram sockets (2, and 3 which means the
+		// same) can be connected to others by their paths.
+		when("socketpair", isNot(0, unix.AF_UNIX)),
+		when("socketpair", has(1, unix.SOCK_DGRAM)),
+		// Limits and priorities of others: a limit on time or on the size of files can end a program. 0 is oneself.
+		when("prlimit64", isNot(0, 0)),
+		when("setpriority", isNot(0, unix.PRIO_PROCESS)),
+		when("setpriority", isNot(1, 0)),
+		when("ioprio_set", isNot(0, 1)), // IOPRIO_WHO_PROCESS
+		when("ioprio_set", isNot(1, 0)),
+		when("sched_setscheduler", isNot(0, 0)),
+		when("sched_setparam", isNot(0, 0)),
+		when("sched_setattr", isNot(0, 0)),
+	}
+}
+
+// setIDs are the ways to make a file that runs with its owner's rights whoever runs it: anybody's way to our own user.
+func setIDs(goarch string) (out []seccomp.NameWithConditions) {
+	bits := func(argument uint32) seccomp.Condition { return has(argument, unix.S_ISUID|unix.S_ISGID) }
+	out = []seccomp.NameWithConditions{
+		when("fchmod", bits(1)), when("fchmodat", bits(2)), when("fchmodat2", bits(2)), when("mknodat", bits(2)),
+		when("openat", has(2, unix.O_CREAT), bits(3)), when("openat", has(2, unix.O_TMPFILE&^unix.O_DIRECTORY), bits(3)),
+	}
+	if goarch == "amd64" { // which has the older calls as well
+		out = append(out, when("chmod", bits(1)), when("mknod", bits(1)), when("creat", bits(1)),
+			when("open", has(1, unix.O_CREAT), bits(2)), when("open", has(1, unix.O_TMPFILE&^unix.O_DIRECTORY), bits(2)))
+	}
+	return out
+}
+
+func when(name string, all ...seccomp.Condition) seccomp.NameWithConditions {
+	return seccomp.NameWithConditions{Name: name, Conditions: all}
+}
+
+// isNot and has look at an argument: whether it is another value, whether it has any of the bits.
+func isNot(argument uint32, value uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: value}
+}
+
+func has(argument uint32, bits uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.BitsSet, Value: bits}
 }
 
 // filterCalls installs the filter for the calling thread.
 func filterCalls(network bool) error {
-	program, err := assemble(policy(network))
+	program, err := assemble(runtime.GOARCH, policy(runtime.GOARCH, network))
 	if err != nil {
 		return fmt.Errorf("the filter of system calls: %w", err)
 	}
@@ -90,8 +130,8 @@ const (
 // assemble puts in front what the library does otherwise: it lets everything of another architecture pass, and a 64-bit
 // kernel also takes the calls of 32-bit programs. And what is newer than the table that the names come from is not known,
 // so it isn't there.
-func assemble(p seccomp.Policy) ([]unix.SockFilter, error) {
-	info, err := arch.GetInfo(runtime.GOARCH)
+func assemble(goarch string, p seccomp.Policy) ([]unix.SockFilter, error) {
+	info, err := arch.GetInfo(goarch)
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,11 @@ const (
 	everyScope = landlock.ScopeSignal | landlock.ScopeAbstractUnixSocket
 )
 
-// restrictSignals enters a domain that differs from none only in what it may signal.
+// restrictSignals enters a domain that differs from none only in what it may signal. Every domain takes the right to link
+// and move files between directories (refer) unless it is given.
 func restrictSignals() error {
-	return restrict(landlock.RulesetAttr{Scoped: everyScope}, nil)
+	attr := landlock.RulesetAttr{HandledAccessFS: landlock.AccessFSRefer, Scoped: everyScope}
+	return restrict(attr, func(ruleset int) error { return allow(ruleset, "/", landlock.AccessFSRefer) })
 }
 
 // restrictPaths enters a domain in which only the brief's files can be reached, and no process outside.
@@ -86,10 +88,8 @@ func restrict(attr landlock.RulesetAttr, rules func(ruleset int) error) error {
 		return fmt.Errorf("Landlock: %w", err)
 	}
 	defer unix.Close(ruleset)
-	if rules != nil {
-		if err := rules(ruleset); err != nil {
-			return fmt.Errorf("Landlock: %w", err)
-		}
+	if err := rules(ruleset); err != nil {
+		return fmt.Errorf("Landlock: %w", err)
 	}
 	if err := landlock.LandlockRestrictSelf(ruleset, 0); err != nil {
 		return fmt.Errorf("Landlock: %w", err)
