@@ -73,7 +73,7 @@ func TestUsualWork(t *testing.T) {
 		`echo gone > /dev/null; head -c 3 /dev/zero | wc -c | tr -d ' '`:                                                      "3\n",
 		`echo out > /dev/stdout`:                                                             "out\n",
 		`mkfifo f; (echo through > f &); cat f`:                                              "through\n",
-		`sleep 1000 & kill $!; wait $! 2>/dev/null; echo $?`:                                             "143\n",
+		`sleep 1000 & kill $!; wait $! 2>/dev/null; echo $?`:                                 "143\n",
 		`cat < /dev/null; echo $?`:                                                           "0\n",
 		`ls /proc/self/ > /dev/null && ls /usr > /dev/null && echo ok`:                       "ok\n",
 		`grep -c ^root: /etc/passwd`:                                                         "1\n",
@@ -222,5 +222,25 @@ func TestCommandsAtOnce(t *testing.T) {
 	}
 	if text := <-done; text != "still there\n" {
 		t.Errorf("the first: %q", text)
+	}
+}
+
+// What is ours stays out of reach also in a directory that programs need.
+func TestOursAmongTheSystems(t *testing.T) {
+	p := newPlace(t)
+	own := []string{"/etc/hostname", "/usr/share/doc"}
+	o := p.options()
+	for _, path := range own {
+		if _, err := os.Stat(path); err != nil {
+			t.Skip(err)
+		}
+		o.Protected = append(o.Protected, path)
+	}
+	end := p.run(o, `cat /etc/hostname 2>/dev/null || echo no; ls /usr/share/doc 2>/dev/null || echo no; ls /usr/lib /usr/bin > /dev/null && echo yes`)
+	if !strings.HasPrefix(end.Text, "no\nno\n") || !strings.HasSuffix(end.Text, "yes\n") {
+		t.Errorf("got %q", end.Text)
+	}
+	if end := p.run(p.options(), `cat /etc/hostname >/dev/null && ls /usr/share/doc >/dev/null && echo yes`); end.Text != "yes\n" {
+		t.Errorf("without that: %q", end.Text)
 	}
 }
