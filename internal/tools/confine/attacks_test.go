@@ -1,3 +1,5 @@
+//go:build linux
+
 package confine_test
 
 import (
@@ -224,15 +226,6 @@ func oldCalls() []byte {
 	return b
 }
 
-// quoted are arguments for a shell.
-func quoted(args []string) string {
-	var out []string
-	for _, arg := range args {
-		out = append(out, "'"+strings.ReplaceAll(arg, "'", `'\''`)+"'")
-	}
-	return strings.Join(out, " ")
-}
-
 // Every way to us and around the walls that a program has is refused, with the network off and on, and works where
 // nothing holds it (where that can be tried without harm, and needs no right that the tests may lack).
 func TestAttacks(t *testing.T) {
@@ -241,7 +234,7 @@ func TestAttacks(t *testing.T) {
 	tcp, path, abstract := listeners(t, p)
 	bot, script := victim(t), filepath.Join(p.workspace, "script")
 	p.put(script, "")
-	for _, tt := range []struct {
+	table := []struct {
 		name    string
 		args    []string
 		network bool // it is refused with the network on, too
@@ -287,21 +280,30 @@ func TestAttacks(t *testing.T) {
 		{"bpf", nil, true, false},
 		{"a disk", []string{p.workspace}, true, false},
 		{"handle", []string{"/usr"}, true, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			command := attackEnv + "='" + tt.name + "' \"$SELF\" " + quoted(tt.args)
-			if end := p.free(command); tt.control && !end.State.Success() {
-				t.Errorf("it is no attack: %s", end.Text)
-			}
-			o := p.options()
-			if end := p.run(o, command); refused(end) != nil {
-				t.Errorf("confined: %s", end.Text)
-			}
-			o.Network = true
-			if end := p.run(o, command); tt.network != (refused(end) == nil) {
-				t.Errorf("confined, with the network: %s", end.Text)
-			}
-		})
+	}
+	var all, control []try
+	for _, tt := range table {
+		all = append(all, try{tt.name, tt.args})
+		if tt.control {
+			control = append(control, try{tt.name, tt.args})
+		}
+	}
+	for i, outcome := range p.outcomes(p.free(attackWith(control...)), len(control)) {
+		if refused(outcome) {
+			t.Errorf("%s is no attack: %s", control[i].Name, outcome)
+		}
+	}
+	o := p.options()
+	off := p.outcomes(p.run(o, attackWith(all...)), len(all))
+	o.Network = true
+	on := p.outcomes(p.run(o, attackWith(all...)), len(all))
+	for i, tt := range table {
+		if !refused(off[i]) {
+			t.Errorf("%s: %s", tt.name, off[i])
+		}
+		if refused(on[i]) != tt.network {
+			t.Errorf("%s, with the network on: %s", tt.name, on[i])
+		}
 	}
 }
 
@@ -309,11 +311,11 @@ func TestAttacks(t *testing.T) {
 func TestSignalByEvent(t *testing.T) {
 	p := newPlace(t)
 	bot := victim(t)
-	command := attackEnv + "='signal by event' \"$SELF\" " + bot
-	if end := p.run(p.options(), command); refused(end) != nil {
+	command := attackWith(try{"signal by event", []string{bot}})
+	if end := p.run(p.options(), command); !refused(end.Text) {
 		t.Errorf("confined: %s", end.Text)
 	}
-	if end := p.free(command); !end.State.Success() {
+	if end := p.free(command); refused(end.Text) {
 		t.Errorf("it is no attack: %s", end.Text)
 	}
 }
@@ -324,8 +326,8 @@ func TestOldCallsEnd(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("there is no older architecture here")
 	}
-	command := attackEnv + "='old calls' \"$SELF\" " + quoted([]string{p.workspace})
-	if end := p.free(command); !end.State.Success() {
+	command := attackWith(try{"old calls", []string{p.workspace}})
+	if end := p.free(command); refused(end.Text) {
 		t.Skip("this kernel doesn't run 32-bit programs: " + end.Text)
 	}
 	if end := p.run(p.options(), command); !strings.Contains(end.Text, "bad system call") {

@@ -1,7 +1,9 @@
+//go:build linux
+
 package confine_test
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,25 +19,42 @@ import (
 const attackEnv = "CONFINE_TEST_ATTACK"
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv(attackEnv); name != "" {
-		os.Exit(attack(name))
+	if tries := os.Getenv(attackEnv); tries != "" {
+		os.Exit(attack(tries))
 	}
 	os.Exit(m.Run())
 }
 
-// attack tries one thing, and says in its exit status and its output how it went.
-func attack(name string) int {
-	try, ok := attacks[name]
-	if !ok {
-		fmt.Println("there is no attack", name)
+// A try is one attack.
+type try struct {
+	Name string
+	Args []string
+}
+
+// attack tries one thing after the other, and writes a line about each.
+func attack(text string) int {
+	var tries []try
+	if err := json.Unmarshal([]byte(text), &tries); err != nil {
+		fmt.Println(err)
 		return 2
 	}
-	if err := try(os.Args[1:]); err != nil {
-		fmt.Println("refused:", err)
-		return 1
+	for _, one := range tries {
+		if err := attacks[one.Name](one.Args); err != nil {
+			fmt.Println("refused:", err)
+		} else {
+			fmt.Println("it worked")
+		}
 	}
-	fmt.Println("it worked")
 	return 0
+}
+
+// attackWith is the command that makes the attacks.
+func attackWith(tries ...try) string {
+	text, err := json.Marshal(tries)
+	if err != nil {
+		panic(err)
+	}
+	return attackEnv + "='" + string(text) + `' "$SELF"`
 }
 
 // available lets a test go on where commands can be confined. Where tests decide what is shipped they have to be.
@@ -156,10 +175,14 @@ func (p *place) untouched() {
 	}
 }
 
-// refused tells whether an attack was; the error is what it said instead.
-func refused(end process.Ending) error {
-	if !strings.HasPrefix(end.Text, "refused: ") {
-		return errors.New(end.Text)
+// outcomes are what the attacks of a command had as results.
+func (p *place) outcomes(end process.Ending, n int) []string {
+	p.Helper()
+	lines := strings.Split(strings.TrimSuffix(end.Text, "\n"), "\n")
+	if len(lines) != n {
+		p.Fatalf("%d attacks said: %s", n, end.Text)
 	}
-	return nil
+	return lines
 }
+
+func refused(outcome string) bool { return strings.HasPrefix(outcome, "refused: ") }

@@ -1,8 +1,13 @@
+//go:build linux
+
 package confine_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +18,7 @@ import (
 // Whatever a command does to get at our files, it neither reads nor changes them.
 func TestPathsOutside(t *testing.T) {
 	p := newPlace(t)
-	for _, command := range []string{
+	commands := []string{
 		// Reading.
 		`cat "$SECRETS/journal/journal.db"`, `cat ../bot/journal/journal.db-wal`, `cat "$SECRETS/.env"`, `cat "$SECRETS/policy.yaml"`,
 		`cat "$SECRETS/tokens.json"`, `cat "$SECRETS/mcp.json"`, `cat "$SECRETS/actions.yaml"`, `cat "$SECRETS/devslack/state.json"`,
@@ -31,15 +36,15 @@ func TestPathsOutside(t *testing.T) {
 		`echo x > new; mv new "$SECRETS/.env"`, `echo x > new; ln new "$SECRETS/new"`, `cp -f new "$SECRETS/.env"`, `ln -sf "$SECRETS/.env" out; echo changed > out`,
 		`mv ../workspace ../bot/workspace`, `mount -t tmpfs none "$SECRETS"`, `mount --bind "$SECRETS" .`, `unshare -rm sh -c 'mount --bind "$SECRETS" .; cat .env'`,
 		`chroot / cat "$SECRETS/.env"`, `perl -e 'open(F,">>",$ENV{SECRETS}."/.env"); print F "changed"'`, `sed -i s/made/changed/ "$SECRETS/.env"`,
-	} {
-		end := p.run(p.options(), command)
-		listed := strings.Contains(end.Text, "journal") && !strings.Contains(end.Text, "denied")
-		if strings.Contains(end.Text, secret) || listed {
-			t.Errorf("%s: %s", command, end.Text)
-		}
-		p.untouched()
-		p.clean()
 	}
+	for i, text := range p.each(p.options(), commands) {
+		listed := strings.Contains(text, "journal") && !strings.Contains(text, "denied")
+		if strings.Contains(text, secret) || listed {
+			t.Errorf("%s: %s", commands[i], text)
+		}
+	}
+	p.untouched()
+	p.clean()
 	// The same works where nothing holds it.
 	for _, command := range []string{`cat "$SECRETS/.env"`, `cat ../bot/.env`, `ln "$SECRETS/.env" hard; cat hard`, `cat /proc/self/cwd/../bot/.env`} {
 		if end := p.free(command); !strings.Contains(end.Text, secret) {
@@ -47,6 +52,22 @@ func TestPathsOutside(t *testing.T) {
 		}
 		p.clean()
 	}
+}
+
+// each executes the commands in one confined one, each in a directory of its own, and gives what each wrote.
+func (p *place) each(o confine.Options, commands []string) []string {
+	p.Helper()
+	const end = "\n-- the next --\n"
+	script := "export SECRETS BOT SELF\n"
+	for i, command := range commands {
+		quoted := "'" + strings.ReplaceAll(strings.ReplaceAll(command, "../", "../../"), "'", `'\''`) + "'"
+		script += fmt.Sprintf("mkdir %d; (cd %[1]d && exec sh -c %s) 2>&1; printf '\n-- the next --\n'\n", i, quoted)
+	}
+	all := strings.Split(p.run(o, script).Text, end)
+	if len(all) != len(commands)+1 {
+		p.Fatalf("%d commands gave %d outputs: %s", len(commands), len(all), all)
+	}
+	return all[:len(commands)]
 }
 
 // clean empties the workspace between two attempts.
@@ -66,37 +87,42 @@ func (p *place) clean() {
 // What usual work needs does work.
 func TestUsualWork(t *testing.T) {
 	p := newPlace(t)
-	for command, want := range map[string]string{
+	want := map[string]string{
 		`printf ok > a && cat a && mv a b && mkdir -p d/e && mv b d/e/ && ln d/e/b hard && ln -s d/e/b soft && cat hard soft`: "okokok",
 		`echo x > "$TMPDIR/t" && mv "$TMPDIR/t" moved && cat moved`:                                                           "x\n",
 		`printf '#!/bin/sh\necho ran' > s && chmod +x s && ./s`:                                                               "ran\n",
 		`echo gone > /dev/null; head -c 3 /dev/zero | wc -c | tr -d ' '`:                                                      "3\n",
-		`echo out > /dev/stdout`:                                                             "out\n",
-		`mkfifo f; (echo through > f &); cat f`:                                              "through\n",
-		`sleep 1000 & kill $!; wait $! 2>/dev/null; echo $?`:                                 "143\n",
-		`cat < /dev/null; echo $?`:                                                           "0\n",
-		`ls /proc/self/ > /dev/null && ls /usr > /dev/null && echo ok`:                       "ok\n",
-		`grep -c ^root: /etc/passwd`:                                                         "1\n",
+		`echo out > /dev/stdout`:                                       "out\n",
+		`mkfifo f; (echo through > f &); cat f`:                        "through\n",
+		`sleep 1000 & kill $!; wait $! 2>/dev/null; echo $?`:           "143\n",
+		`cat < /dev/null; echo $?`:                                     "0\n",
+		`ls /proc/self/ > /dev/null && ls /usr > /dev/null && echo ok`: "ok\n",
+		`grep -c ^root: /etc/passwd`:                                   "1\n",
+		`ulimit -c`:                                                    "0\n",
 		`grep -h -e NoNewPrivs -e CapEff -e CapPrm -e CapAmb /proc/self/status | tr -d '\t'`: "CapPrm:0000000000000000\nCapEff:0000000000000000\nCapAmb:0000000000000000\nNoNewPrivs:1\n",
-		`ulimit -c`: "0\n",
-	} {
-		if end := p.run(p.options(), command); end.Text != want {
-			t.Errorf("%s: got %q, want %q", command, end.Text, want)
+	}
+	commands := slices.Sorted(maps.Keys(want))
+	for i, text := range p.each(p.options(), commands) {
+		if text != want[commands[i]] {
+			t.Errorf("%s: got %q, want %q", commands[i], text, want[commands[i]])
 		}
-		p.clean()
 	}
 }
 
 // The rest of the machine is hidden, or at most as public as it is to everybody.
 func TestTheRestOfTheMachine(t *testing.T) {
 	p := newPlace(t)
-	for _, command := range []string{
+	commands := []string{
 		"ls /", "ls /root", "ls /home", "ls /tmp", "ls /var", "ls /srv", "ls /run", "ls /sys", "ls /mnt", "ls /dev/shm", "ls ~root/.ssh", "cat /etc/shadow",
 		"echo x > /etc/cron.d/x", "echo x > /var/spool/cron/x", "echo x > /usr/local/bin/x", "echo x > /tmp/confine-test", "echo x > /proc/sys/kernel/core_pattern",
 		"head -c 1 /proc/kcore", "echo x > /dev/tty", "echo x > /dev/ptmx", "cat /dev/vda", "cat /proc/1/environ",
-	} {
-		if end := p.run(p.options(), "("+command+") 2>/dev/null && echo it worked"); strings.Contains(end.Text, "it worked") {
-			t.Errorf("%s: %s", command, end.Text)
+	}
+	for i, command := range commands {
+		commands[i] = "(" + command + ") 2>/dev/null && echo it worked"
+	}
+	for i, text := range p.each(p.options(), commands) {
+		if strings.Contains(text, "it worked") {
+			t.Errorf("%s: %s", commands[i], text)
 		}
 	}
 }
@@ -136,14 +162,14 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"a workspace with a file of ours":         {func(o *confine.Options) { o.Protected = append(o.Protected, filepath.Join(p.workspace, ".env")) }, "move that elsewhere"},
 		"a workspace in a directory of ours":      {func(o *confine.Options) { o.Workspace = filepath.Join(p.secrets, "journal") }, "choose another directory"},
-		"a workspace with the program":            {func(o *confine.Options) { o.Workspace = own }, "contains the program itself"},
+		"a workspace with the program":            {func(o *confine.Options) { o.Workspace, o.Protected = own, nil }, "contains the program itself"},
 		"everything":                              {func(o *confine.Options) { o.Workspace = "/" }, "move that elsewhere"},
 		"no workspace":                            {func(o *confine.Options) { o.Workspace = p.base + "/none" }, "no such file"},
 		"reading ours":                            {func(o *confine.Options) { o.Read = []string{p.secrets + "/.env"} }, "may not reach"},
 		"reading what contains ours":              {func(o *confine.Options) { o.Read = []string{p.base} }, "may not reach"},
 		"reading ours by a link":                  {func(o *confine.Options) { o.Read = []string{p.base + "/way"} }, "may not reach"},
 		"writing what contains ours":              {func(o *confine.Options) { o.Write = []string{p.base} }, "may not reach"},
-		"writing the program":                     {func(o *confine.Options) { o.Write = []string{own} }, "contains the program itself"},
+		"writing the program":                     {func(o *confine.Options) { o.Write, o.Protected = []string{own}, nil }, "contains the program itself"},
 		"reading a relative path":                 {func(o *confine.Options) { o.Read = []string{"usr"} }, "absolute"},
 		"a file of ours with another name":        {func(o *confine.Options) { o.Protected = []string{hard} }, "hard link"},
 		"a file of ours, in a directory, with it": {func(o *confine.Options) { o.Protected = []string{p.base + "/linked"} }, "hard link"},
