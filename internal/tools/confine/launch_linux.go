@@ -154,7 +154,8 @@ func detach() (control int, err error) {
 	return control, nil
 }
 
-// dropCapabilities gives up every capability, which with no_new_privs no program can get back.
+// dropCapabilities gives up every capability, which with no_new_privs no program can get back. Some lead past Landlock:
+// who may watch performance (CAP_PERFMON) may read every environment since Linux 6.13.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 	if tries := os.Getenv(attackEnv); tries != "" {
 		os.Exit(attack(tries))
 	}
+	if how := os.Getenv(hardenEnv); how != "" {
+		hardened(how)
+		return
+	}
 	os.Exit(m.Run())
 }
 
