@@ -148,8 +148,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err := a.rules.begin(ctx, a.journal); err != nil {
 		return agent.Config{}, err
 	}
-	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
-	if err != nil {
+	if a.builtin, err = a.settings.openTools(); err != nil {
 		return agent.Config{}, err
 	}
 	if err := a.settings.readOnlyCommands(); err != nil { // now that it is settled what holds the shell

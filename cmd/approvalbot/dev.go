@@ -16,6 +16,7 @@ import (
 	"approvalbot/internal/redact"
 	"approvalbot/internal/slackui"
 	"approvalbot/internal/tools"
+	"approvalbot/internal/tools/confine"
 )
 
 type devCmd struct {
@@ -27,8 +28,9 @@ type devCmd struct {
 
 // Help explains what else can be set.
 func (devCmd) Help() string {
-	return `Open the page that it prints and write to the bot. Everything stays on this machine. The shell is not confined: what
-you approve runs with your own rights, in the workspace directory.
+	return `Open the page that it prints and write to the bot. Everything stays on this machine. What you approve is confined to the
+workspace directory where the system can do that (Linux 6.12 and later); elsewhere it runs with your own rights, and the
+card says so.
 
 Neither .env nor SLACK_* is read. These settings of the environment count:
 
@@ -38,11 +40,30 @@ Neither .env nor SLACK_* is read. These settings of the environment count:
 // devSetting tells which settings dev takes from the environment.
 func devSetting(name string) bool {
 	switch name {
-	case "APPROVALBOT_APPROVERS", "APPROVALBOT_REQUESTERS", "APPROVALBOT_CHANNELS", "APPROVALBOT_QUORUM",
-		"APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_APPROVAL_POLICY", "APPROVALBOT_SANDBOX", "APPROVALBOT_SHELL", "APPROVALBOT_SHELL_READONLY",
-		"APPROVALBOT_INSTRUCTIONS", "APPROVALBOT_POLICY_FILE", "APPROVALBOT_MAX_ROUNDS", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_DRAIN_TIMEOUT",
-		"APPROVALBOT_LOG_LEVEL", "APPROVALBOT_API_TOKENS_FILE", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY",
-		"OPENAI_BASE_URL", "APPROVALBOT_MAX_OUTPUT_TOKENS":
+	case
+		"APPROVALBOT_APPROVERS",
+		"APPROVALBOT_REQUESTERS",
+		"APPROVALBOT_CHANNELS",
+		"APPROVALBOT_QUORUM",
+		"APPROVALBOT_APPROVAL_TIMEOUT",
+		"APPROVALBOT_APPROVAL_POLICY",
+		"APPROVALBOT_SANDBOX",
+		"APPROVALBOT_POLICY_FILE",
+		"APPROVALBOT_SHELL",
+		"APPROVALBOT_SHELL_READ",
+		"APPROVALBOT_SHELL_WRITE",
+		"APPROVALBOT_SHELL_READONLY",
+		"APPROVALBOT_INSTRUCTIONS",
+		"APPROVALBOT_MAX_ROUNDS",
+		"APPROVALBOT_MAX_ASKS",
+		"APPROVALBOT_DRAIN_TIMEOUT",
+		"APPROVALBOT_LOG_LEVEL",
+		"APPROVALBOT_API_TOKENS_FILE",
+		"ANTHROPIC_API_KEY",
+		"ANTHROPIC_BASE_URL",
+		"OPENAI_API_KEY",
+		"OPENAI_BASE_URL",
+		"APPROVALBOT_MAX_OUTPUT_TOKENS":
 		return true
 	}
 	return false
@@ -50,6 +71,9 @@ func devSetting(name string) bool {
 
 // Run prints the lines slack, api, token and ready on stdout, and nothing else there.
 func (c devCmd) Run(ctx context.Context) error {
+	if err := confine.Harden(); err != nil {
+		return err
+	}
 	s, err := c.settings()
 	if err != nil {
 		return err
@@ -94,9 +118,7 @@ func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn ne
 	if text := s.unusedKeys(); text != "" {
 		w.log.Info(text)
 	}
-	if s.Shell == tools.ShellUnconfined {
-		w.log.Warn("the shell is not confined: what you approve runs with your own rights")
-	}
+	a.sayShell()
 	fmt.Printf("slack: http://%s/\napi: http://%s\ntoken: %s\n", slackLn.Addr(), apiLn.Addr(), s.APIToken)
 	announced := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
@@ -125,9 +147,8 @@ func (c devCmd) settings() (Settings, error) {
 	if len(s.Approvers) == 0 {
 		s.Approvers = []string{"requester", "channel"}
 	}
-	if s.Shell == "" {
-		s.Shell = tools.ShellUnconfined
-	}
+	s.shellFallback = tools.ShellUnconfined
+	s.ShellNetwork = false // it would lead to the local Slack, where anyone can click as anyone
 	return s, welcome(filepath.Join(c.DataDir, "workspace"))
 }
 

@@ -10,7 +10,6 @@ import (
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/slackui"
-	"approvalbot/internal/tools"
 )
 
 type doctorCmd struct {
@@ -73,17 +72,11 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	}
 	_, err := s.complete()
 	if d.check("workspace", s.Workspace, err) {
-		b, err := tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
-		if err == nil {
-			err = b.Close()
+		b, err := s.openTools()
+		if d.check("tools", "ready", err) {
+			d.shell(s, b)
+			b.Close()
 		}
-		d.check("tools", "ready", err)
-	}
-	switch s.Shell {
-	case tools.ShellUnconfined:
-		d.note("shell", tools.Unconfined)
-	default:
-		d.note("shell", "off: this version can't confine commands, so serve offers none unless APPROVALBOT_SHELL=unconfined")
 	}
 	d.rules(s)
 	d.journal(ctx, s)

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if os.Getenv(asAgent) != "" {
+		approveItself(os.Args[1:])
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"approvalbot/internal/redact"
-	"approvalbot/internal/tools"
+	"approvalbot/internal/tools/confine"
 )
 
 type serveCmd struct{}
@@ -17,6 +17,9 @@ func (serveCmd) Help() string {
 }
 
 func (serveCmd) Run(ctx context.Context) error {
+	if err := confine.Harden(); err != nil {
+		return err
+	}
 	s, err := serveSettings()
 	r := redact.New(s.secrets()...)
 	log := newLogger(s.LogLevel, r, os.Stderr, true)
@@ -36,8 +39,6 @@ func (serveCmd) Run(ctx context.Context) error {
 	log.Info("approvalbot starts", "version", version(), "model", a.modelName, "model_from", "APPROVALBOT_MODEL",
 		"approvers", s.Approvers, "approval_policy", s.ApprovalPolicy, "sandbox", s.Sandbox, "timeout", s.Timeout.String(),
 		"workspace", a.builtin.Dir(), "api", "http://"+ln.Addr().String())
-	if s.Shell == tools.ShellUnconfined {
-		log.Warn("the shell is not confined: an approved command can do whatever this process's user can (APPROVALBOT_SHELL=unconfined)")
-	}
+	a.sayShell()
 	return a.run(ctx, ln)
 }

@@ -40,7 +40,10 @@ type Settings struct {
 	ApprovalPolicy policy.ApprovalPolicy `envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (nobody is asked)"`
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
 	PolicyFile     string                `envconfig:"APPROVALBOT_POLICY_FILE" desc:"a YAML file of rules that allow, ask or deny, each with who may approve; read again on SIGHUP. approvalbot policy check FILE says what is wrong with it"`
-	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
+	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"confined (the default where the system can do it: commands reach the workspace and what programs need), off, or unconfined (commands can do whatever this process's user can). Where commands can't be confined, serve has no shell and dev an unconfined one, and both say so"`
+	ShellRead      []string              `envconfig:"APPROVALBOT_SHELL_READ" desc:"further files and directories that confined commands may read: a list of absolute paths"`
+	ShellWrite     []string              `envconfig:"APPROVALBOT_SHELL_WRITE" desc:"further directories that confined commands may change: a list of absolute paths"`
+	ShellNetwork   switched              `envconfig:"APPROVALBOT_SHELL_NETWORK" default:"off" desc:"on lets confined commands use the network (IPv4 and IPv6); dev has none: its local Slack has no passwords"`
 
 	ShellReadOnly readOnlyCommands `envconfig:"APPROVALBOT_SHELL_READONLY" default:"ask" desc:"ask, or allow: under on_request nobody is asked about one literal command of a short list that only looks (docs/commands.md); needs APPROVALBOT_SHELL=confined"`
 
@@ -63,7 +66,9 @@ type Settings struct {
 	Drain     time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
 	LogLevel  slog.Level    `envconfig:"APPROVALBOT_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
 
-	openChannels []string // the public channels whose members may decide under "channel"
+	openChannels  []string        // the public channels whose members may decide under "channel"
+	shellFallback tools.ShellMode // what there is where nobody said what holds commands and they can't be confined; empty: off
+	unconfinable  error           // why they can't be, in that case
 }
 
 // helpWidth is what fits a terminal of the usual width behind the indentation that kong adds.
@@ -254,7 +259,6 @@ func (s *Settings) check() error {
 	bad(s.MaxRounds < 1, "APPROVALBOT_MAX_ROUNDS=%d: it has to be at least 1", s.MaxRounds)
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
-	bad(s.Shell == tools.ShellConfined, "APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
 	wrong = append(wrong, s.checkModel()...)
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
@@ -265,6 +269,7 @@ func (s *Settings) check() error {
 			wrong = append(wrong, listError("APPROVALBOT_APPROVERS", err))
 		}
 	}
+	wrong = append(wrong, s.checkShell()...)
 	_, err := s.requesters()
 	return together(append(wrong, err, s.checkReadOnlyCommands())...)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"approvalbot/internal/tools/confine"
 	"approvalbot/internal/tools/process"
 )
 
@@ -18,10 +19,16 @@ type Options struct {
 	Protected []string
 	// Shell says whether there is a shell tool; "" means off.
 	Shell ShellMode
+	// ShellRead and ShellWrite are files and directories, by absolute paths, that
+	// confined commands may also read, or also change. ShellNetwork lets them
+	// use the network.
+	ShellRead, ShellWrite []string
+	ShellNetwork          bool
 	// Path is the PATH of commands. Entries that aren't absolute are left out;
 	// empty means the usual directories of a system.
 	Path string
-	// TempDir is the TMPDIR of commands; empty means the system's.
+	// TempDir is the TMPDIR of commands; empty means the system's. A confined
+	// command gets a directory of its own in it.
 	TempDir string
 	// MaxFile is the size in bytes up to which files are read and written; 0
 	// means 4 MiB.
@@ -42,13 +49,11 @@ const (
 type Builtin struct {
 	w     *workspace
 	tools []Tool
+	shell *shell // nil: there is none
 }
 
 // OpenBuiltin opens the workspace and returns the tools that work in it.
 func OpenBuiltin(o Options) (*Builtin, error) {
-	if o.Shell == ShellConfined {
-		return nil, fmt.Errorf("tools: this version can't confine the shell; the shell can be %s or %s", ShellOff, ShellUnconfined)
-	}
 	if o.Shell == "" {
 		o.Shell = ShellOff
 	}
@@ -63,9 +68,14 @@ func OpenBuiltin(o Options) (*Builtin, error) {
 		return nil, err
 	}
 	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &writeFile{w}, &editFile{w}}}
-	if o.Shell == ShellUnconfined {
-		b.tools = append(b.tools, newShell(w.dir, o))
+	if o.Shell == ShellOff {
+		return b, nil
 	}
+	if b.shell, err = newShell(w.dir, o); err != nil {
+		b.Close()
+		return nil, err
+	}
+	b.tools = append(b.tools, b.shell)
 	return b, nil
 }
 
@@ -75,10 +85,21 @@ func (b *Builtin) Tools() []Tool { return b.tools }
 // Dir returns the workspace's real path.
 func (b *Builtin) Dir() string { return b.w.dir }
 
+// ShellNote says what holds commands, in the words that stand on their cards; ""
+// without a shell.
+func (b *Builtin) ShellNote() string {
+	if b.shell == nil {
+		return ""
+	}
+	return b.shell.note()
+}
+
 // Close lets go of the workspace.
 func (b *Builtin) Close() error { return b.w.root.Close() }
 
-func newShell(dir string, o Options) *shell {
+// newShell makes the shell that the options ask for. One that can't be confined
+// as it should is an error.
+func newShell(dir string, o Options) (*shell, error) {
 	process.KeepDescriptors()
 	if o.TempDir == "" {
 		o.TempDir = os.TempDir()
@@ -86,7 +107,18 @@ func newShell(dir string, o Options) *shell {
 	if o.MaxOutput <= 0 {
 		o.MaxOutput = defaultMaxOutput
 	}
-	return &shell{dir: dir, env: cleanEnv(dir, o), maxOutput: o.MaxOutput}
+	t := &shell{dir: dir, env: cleanEnv(dir, o), maxOutput: o.MaxOutput, temp: o.TempDir}
+	if o.Shell != ShellConfined {
+		return t, nil
+	}
+	var err error
+	t.sandbox, err = confine.New(confine.Options{
+		Workspace: dir, Protected: o.Protected, Read: o.ShellRead, Write: o.ShellWrite, Network: o.ShellNetwork,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, t.try()
 }
 
 // cleanEnv is the whole environment of a command. It is made from nothing, so

@@ -398,7 +398,7 @@ func TestOpenBuiltinRefuses(t *testing.T) {
 		want string
 	}{
 		"no workspace": {Options{Workspace: filepath.Join(dir, "none")}, "no such file"},
-		"confined":     {Options{Workspace: dir, Shell: ShellConfined}, "can't confine the shell"},
+		"confined":     {Options{Workspace: dir, Shell: ShellConfined, Protected: []string{filepath.Join(dir, ".env")}}, ".env, which commands may not reach"},
 		"unknown mode": {Options{Workspace: dir, Shell: "on"}, "unknown shell mode"},
 		"protected":    {Options{Workspace: dir, Protected: []string{filepath.Dir(dir)}}, "may not touch"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"approvalbot/internal/tools/command"
+	"approvalbot/internal/tools/confine"
 	"approvalbot/internal/tools/process"
 )
 
@@ -53,6 +54,8 @@ type shell struct {
 	dir       string
 	env       []string
 	maxOutput int
+	temp      string           // where confined commands have their own TMPDIR
+	sandbox   *confine.Sandbox // nil: not confined
 }
 
 type shellArgs struct {
@@ -65,7 +68,7 @@ func (t *shell) Spec() Spec {
 		Name: "shell",
 		Description: fmt.Sprintf("Run a command with /bin/sh in the workspace, without input and with a clean environment. "+
 			"Returns its output, standard output and standard error together. It is stopped after %d seconds unless timeout_seconds says otherwise; "+
-			"background processes are ended when the command ends.", shellDefaultTimeout/time.Second),
+			"background processes are ended when the command ends.%s", shellDefaultTimeout/time.Second, t.limits()),
 		InputSchema: object([]string{"command"}, map[string]*jsonschema.Schema{
 			"command":         {Type: "string", Description: "The command, as /bin/sh understands it.", MinLength: ptr(1)},
 			"timeout_seconds": intSchema("Time limit in seconds.", 1, shellMaxTimeout.Seconds()),
@@ -114,7 +117,7 @@ func (t *shell) Describe(args json.RawMessage) (Preview, error) {
 		Target:  target(a.Command, analysis),
 		Kind:    KindCommand,
 		Body:    a.Command,
-		Notes:   append(notes, programs(analysis), Unconfined),
+		Notes:   append(notes, programs(analysis), t.note()),
 	}, nil
 }
 
@@ -177,7 +180,7 @@ func (t *shell) Call(ctx context.Context, args json.RawMessage) (Output, error) 
 	}
 	limited, cancel := context.WithTimeout(ctx, a.timeout())
 	defer cancel()
-	end, err := process.Command{Argv: []string{"/bin/sh", "-c", a.Command}, Dir: t.dir, Env: t.env, MaxOutput: t.maxOutput}.Run(limited)
+	end, err := t.execute(limited, a.Command)
 	switch {
 	case err != nil && ctx.Err() != nil: // it was stopped while it was being started
 		return Output{}, errNotBegun

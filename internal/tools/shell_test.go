@@ -19,8 +19,11 @@ import (
 	"approvalbot/internal/tools/process"
 )
 
+// shellMode is what the tests of the shell run with; TestShellConfined runs them once more.
+var shellMode = ShellUnconfined
+
 func newShellPlace(t *testing.T, o Options) *place {
-	o.Shell = ShellUnconfined
+	o.Shell = shellMode
 	return newPlace(t, o)
 }
 
@@ -253,7 +256,10 @@ const victimEnv = "APPROVALBOT_TEST_SHELL_VICTIM"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimEnv); dir != "" {
-		sh := newShell(dir, Options{})
+		sh, err := newShell(dir, Options{Shell: ShellMode(os.Getenv(victimEnv + "_MODE"))})
+		if err != nil {
+			panic(err)
+		}
 		sh.Call(context.Background(), json.RawMessage(`{"command":`+strconv.Quote("sleep 1000 & echo $$ $! > ready; sleep 1000; echo survived > survived")+`}`))
 		os.Exit(0)
 	}
@@ -269,7 +275,7 @@ func TestShellDiesWithTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), victimEnv+"="+dir)
+	program.Env = append(os.Environ(), victimEnv+"="+dir, victimEnv+"_MODE="+string(shellMode))
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -305,11 +311,18 @@ func TestShellModes(t *testing.T) {
 }
 
 func BenchmarkShell(b *testing.B) {
-	sh := newShell(b.TempDir(), Options{})
-	for b.Loop() {
-		if _, err := sh.Call(b.Context(), json.RawMessage(`{"command":":"}`)); err != nil {
-			b.Fatal(err)
-		}
+	for _, mode := range []ShellMode{ShellUnconfined, ShellConfined} {
+		b.Run(string(mode), func(b *testing.B) {
+			sh, err := newShell(b.TempDir(), Options{Shell: mode})
+			if err != nil {
+				b.Skip(err)
+			}
+			for b.Loop() {
+				if _, err := sh.Call(b.Context(), json.RawMessage(`{"command":":"}`)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -15,8 +15,8 @@
 // to somebody else at the moment when the group is killed.
 //
 // A process that makes itself a new session leaves the group. If it is the
-// command itself it is still killed, being our child; for one further down
-// there is nothing but confinement.
+// command itself it is still killed, being our child; one further down is
+// reached only where a launcher (Command.Launch) has confined it.
 package process
 
 import (
@@ -43,6 +43,9 @@ type Command struct {
 	Dir       string
 	Env       []string // all of it: nothing of ours is added
 	MaxOutput int      // bytes kept of standard output and standard error together
+	// Launch, if it is set, is what Argv is told: a launcher, which prepares something and then becomes the command. One
+	// line, without its end.
+	Launch []byte
 }
 
 // Ending is how a command ended.
@@ -68,7 +71,8 @@ func (e Ending) Signal() string {
 const Escaped = "[A process that this command started has left its group and still runs.]"
 
 // Run executes the command and returns when nothing of its process group is
-// left. An error means that it was not started.
+// left; of a launched one, nothing of it at all. An error means that it was not
+// started.
 func (c Command) Run(ctx context.Context) (Ending, error) {
 	// A parent-death signal is sent when the thread that started the child
 	// ends, so this goroutine keeps its thread until the child is gone.
@@ -80,12 +84,22 @@ func (c Command) Run(ctx context.Context) (Ending, error) {
 		return Ending{}, err
 	}
 	defer guard.end()
+	var l *launcher
+	if c.Launch != nil {
+		if l, err = newLauncher(); err != nil {
+			return Ending{}, err
+		}
+		defer l.close()
+	}
+	return c.run(ctx, guard, l)
+}
+
+func (c Command) run(ctx context.Context, guard *guard, l *launcher) (Ending, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return Ending{}, err
 	}
 	defer read.Close()
-
 	var stopped bool
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, append([]string{}, c.Env...) // nil would mean ours
@@ -93,8 +107,14 @@ func (c Command) Run(ctx context.Context) (Ending, error) {
 	cmd.SysProcAttr = groupAttributes(guard.pid())
 	cmd.Cancel = func() error { // Wait waits for it
 		stopped = true
+		if l != nil {
+			l.end() // the keeper is in no group of the command's
+		}
 		guard.kill()
 		return cmd.Process.Kill() // it may have left the group: exec setsid …
+	}
+	if l != nil {
+		cmd.Stdin = l.theirs
 	}
 	err = cmd.Start()
 	write.Close()
@@ -107,11 +127,23 @@ func (c Command) Run(ctx context.Context) (Ending, error) {
 		_, err := output.ReadFrom(read)
 		drained <- err
 	}()
+	var refused error
+	if l != nil {
+		l.theirs.Close()
+		refused = l.begin(c.Launch)
+	}
 	// Its error repeats the state, or says that we stopped it.
 	cmd.Wait()
+	if l != nil {
+		l.end()
+		l.wait()
+	}
 	guard.kill()
 	read.SetReadDeadline(time.Now().Add(drain))
 	err = <-drained
+	if refused != nil {
+		return Ending{}, refused
+	}
 
 	text, truncated := output.text()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
