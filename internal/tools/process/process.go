@@ -22,6 +22,7 @@ package process
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -43,6 +44,10 @@ type Command struct {
 	Dir       string
 	Env       []string // all of it: nothing of ours is added
 	MaxOutput int      // bytes kept of standard output and standard error together
+	// Filter, if there is one, is what the output passes before anything of it is
+	// kept: a secret that is taken out there can't be cut in half by the limit. It
+	// ends with its reader.
+	Filter func(io.Reader) io.Reader
 }
 
 // Ending is how a command ended.
@@ -101,10 +106,14 @@ func (c Command) Run(ctx context.Context) (Ending, error) {
 	if err != nil {
 		return Ending{}, err
 	}
+	var written io.Reader = read
+	if c.Filter != nil {
+		written = c.Filter(read)
+	}
 	output := newBounded(c.MaxOutput)
 	drained := make(chan error, 1)
 	go func() {
-		_, err := output.ReadFrom(read)
+		_, err := output.ReadFrom(written)
 		drained <- err
 	}()
 	// Its error repeats the state, or says that we stopped it.
