@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -145,7 +146,11 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	set, err := tools.NewSet(a.builtin.Tools()...)
+	named, err := s.openActions(a.builtin.Dir())
+	if err != nil {
+		return agent.Config{}, err
+	}
+	set, err := tools.NewSet(slices.Concat(a.builtin.Tools(), named.Tools())...)
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: set, Policy: rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),

@@ -49,6 +49,8 @@ type Settings struct {
 	APIToken      string `envconfig:"APPROVALBOT_API_TOKEN" desc:"a bearer token of the HTTP API that may do everything, called default; one of the two is required unless the address is loopback"`
 	APITokensFile string `envconfig:"APPROVALBOT_API_TOKENS_FILE" desc:"a JSON file of tokens, each with a name, scopes (read, run, decide, all) and, where it is a person's, their Slack user; nobody else may be able to read it"`
 
+	ActionsFile string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
+
 	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
 	Drain     time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
@@ -256,7 +258,8 @@ func (s *Settings) check() error {
 		}
 	}
 	_, err := s.requesters()
-	return together(append(wrong, err)...)
+	_, wrongActions := s.actionFile()
+	return together(append(wrong, err, wrongActions)...)
 }
 
 // requireServe names everything that serve can't do without, and why it doesn't guess.
@@ -329,7 +332,7 @@ func (s *Settings) protected() []string {
 			paths = append(paths, abs)
 		}
 	}
-	return paths
+	return append(paths, s.actionPaths()...)
 }
 
 func (s *Settings) journalDir() string { return filepath.Join(s.DataDir, "journal") }
@@ -339,6 +342,9 @@ func (s *Settings) secrets() []string {
 	all := []string{s.BotToken, s.AppToken, s.APIToken, os.Getenv("ANTHROPIC_API_KEY"), os.Getenv("OPENAI_API_KEY")}
 	if _, tokens, err := s.fileTokens(); err == nil { // what is wrong with the file is said where it is used
 		all = append(all, tokens...)
+	}
+	if file, err := s.actionFile(); err == nil {
+		all = append(all, file.Secrets()...)
 	}
 	return slices.DeleteFunc(all, func(t string) bool { return t == "" })
 }
