@@ -109,6 +109,7 @@ type reader struct {
 	a         *Action
 	approvers func([]string) error
 	at        map[string]int // the lines of the fields
+	unread    bool           // an input couldn't be read: that it is missing elsewhere says nothing
 }
 
 // fieldNames are what an action can say, in the order in which one would write it.
@@ -159,7 +160,9 @@ func (r *reader) field(f field) {
 	case "description":
 		a.description = r.text(n, what)
 	case "inputs":
+		before := len(r.list)
 		a.inputs = r.readInputs(n)
+		r.unread = len(r.list) > before
 	case "optional":
 		r.readOptional(n)
 	case "run":
@@ -374,6 +377,9 @@ func (r *reader) readHeading(n *yaml.Node, what string) template {
 func (r *reader) finish() {
 	for _, in := range r.a.inputs {
 		in.optional = in.optional || in.fallback != nil
+	}
+	if r.unread {
+		return
 	}
 	r.checkRun()
 	for what, t := range map[string]template{"summary": r.a.summary, "target": r.a.target} {

@@ -86,6 +86,17 @@ func (p *problems) readSchema(n *yaml.Node, what string, lists bool) *jsonschema
 	if len(p.list) > before {
 		return nil
 	}
+	for _, f := range fields { // one by one, so that an error can name the word
+		if v, read := raw[f.name]; read {
+			text, err := json.Marshal(map[string]any{f.name: v})
+			if err != nil || json.Unmarshal(text, &jsonschema.Schema{}) != nil {
+				p.add(f.value.Line, "%s: %s can't be %s", what, f.name, kindOf(f.value))
+			}
+		}
+	}
+	if len(p.list) > before {
+		return nil
+	}
 	text, err := json.Marshal(raw)
 	if err == nil {
 		err = json.Unmarshal(text, s)
@@ -103,9 +114,7 @@ func (p *problems) readSchema(n *yaml.Node, what string, lists bool) *jsonschema
 }
 
 func schemaError(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	text = strings.ReplaceAll(text, "json: cannot unmarshal", "there can't be a")
-	return strings.ReplaceAll(text, "Go struct field ", "")
+	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", "; "), "json: ")
 }
 
 func (p *problems) checkSchema(n *yaml.Node, what string, s *jsonschema.Schema, lists bool) {

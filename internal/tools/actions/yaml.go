@@ -85,7 +85,8 @@ func (p *problems) fields(n *yaml.Node, what string, known []string) []field {
 // suggestion says what was probably meant, or what there is.
 func suggestion(name string, known []string) string {
 	for _, k := range known {
-		if apart(strings.ToLower(name), strings.ToLower(k)) <= 1+len(k)/5 {
+		begun := len(name) >= 4 && strings.HasPrefix(strings.ToLower(k), strings.ToLower(name))
+		if begun || apart(strings.ToLower(name), strings.ToLower(k)) <= 1+len(k)/5 {
 			return "; did you mean " + k + "?"
 		}
 	}
