@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,6 +179,17 @@ func (c actionsCheckCmd) show(w io.Writer, a *actions.Action, r *redact.Redactor
 	fmt.Fprintf(w, "═══ %s\n%s\n", a.Name(), a.Spec().Description)
 	fmt.Fprintf(w, "risk: %s · approvers: %s · quorum: %s · time to answer: %s\n", cmp.Or(d.Risk, "not named"),
 		cmp.Or(strings.Join(d.Approvers, ", "), "those of APPROVALBOT_APPROVERS"), orSetting(d.Quorum, "APPROVALBOT_QUORUM"), orSetting(d.Timeout, "APPROVALBOT_APPROVAL_TIMEOUT"))
+	schema := a.Spec().InputSchema
+	for _, name := range schema.PropertyOrder {
+		in, needed := schema.Properties[name], ""
+		if !slices.Contains(schema.Required, name) {
+			needed = ", optional"
+		}
+		if in.Default != nil {
+			needed = ", default " + string(in.Default)
+		}
+		fmt.Fprintf(w, "input: %s (%s%s) %s\n", name, in.Type, needed, in.Description)
+	}
 	for _, s := range a.Secrets() {
 		state := "is there"
 		switch {

@@ -75,6 +75,8 @@ func TestWrongFiles(t *testing.T) {
 		{"a script", one("inputs: {x: {type: string}}\nrun: [sh, -c, \"echo {{x}}\"]"), "line 5", "$1"},
 		{"a script behind sudo", one("inputs: {x: {type: string}}\nrun: [sudo, /bin/bash, -ec, \"echo {{x}}\"]"), "line 5", "$1"},
 		{"a script of Python", one("inputs: {x: {type: string}}\nrun: [python3.12, -c, \"print('{{x}}')\"]"), "line 5", "$1"},
+		{"code of awk", one("inputs: {x: {type: string}}\nrun: [awk, \"/{{x}}/\", file]"), "line 5", "can't stand in code"},
+		{"code of sed", one("inputs: {x: {type: string}}\nrun: [sed, -n, -e, \"s/a/{{x}}/\", file]"), "line 5", "can't stand in code"},
 		{"another machine's shell", one("inputs: {x: {type: string}}\nrun: [ssh, web1, restart, \"{{x}}\"]"), "line 5", "at the other end"},
 
 		{"an untyped input", one("inputs: {x: {}}\nrun: [ls, \"{{x}}\"]"), "line 4", "needs a type: string, integer"},

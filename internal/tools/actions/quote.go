@@ -17,7 +17,7 @@ func commandLine(argv []string) string {
 // quote writes one word. Between single quotes a shell takes everything as it is, line breaks too; a single quote itself
 // is put outside of them.
 func quote(arg string) string {
-	plain := strings.Trim(arg, unquoted) == "" && arg != "" && arg[0] != '=' && arg[0] != '%'
+	plain := strings.Trim(arg, unquoted) == "" && arg != "" && arg[0] != '='
 	if plain {
 		return arg
 	}

@@ -90,11 +90,14 @@ func (g group) inputs() []string {
 var evaluators = map[string][]string{
 	"sh": {"c"}, "bash": {"c"}, "dash": {"c"}, "zsh": {"c"}, "ksh": {"c"}, "ash": {"c"}, "fish": {"c", "command"}, "busybox": {"c"},
 	"python": {"c"}, "perl": {"e", "E"}, "ruby": {"e"}, "node": {"e", "p", "eval", "print"}, "php": {"r"}, "pwsh": {"c", "Command"},
-	"osascript": {"e"}, "su": {"c", "command"}, "psql": {"c", "command"}, "mysql": {"e", "execute"},
+	"osascript": {"e"}, "su": {"c", "command"}, "psql": {"c", "command"}, "mysql": {"e", "execute"}, "sed": {"e", "expression"}, "awk": {"e"}, "gawk": {"e", "source"},
 }
 
+// codeFirst are programs whose first argument is code that can run programs.
+var codeFirst = []string{"awk", "gawk", "mawk", "nawk", "sed", "eval"}
+
 // remote are programs that hand all their arguments to a shell somewhere, joined by spaces.
-var remote = []string{"ssh", "eval", "watch"}
+var remote = []string{"ssh", "watch"}
 
 // wrappers are programs that run the program that they are given.
 var wrappers = []string{"sudo", "doas", "env", "nice", "nohup", "timeout", "time", "xargs", "setsid", "stdbuf", "flock", "chroot", "unshare", "find"}
@@ -106,16 +109,19 @@ func family(program string) string {
 
 // checkScript refuses values in text that a program would run as code: no quoting of ours could make them data there.
 func (r *reader) checkScript() {
-	var options []string // of the evaluator that was named last
-	script := false
+	var options []string          // of the evaluator that was named last
+	script, first := false, false // what comes next is code, or is the first thing that is no option
 	each(r.a.run, func(_ group, a argument) {
 		text, fixed := a.literal()
+		if first && fixed && !strings.HasPrefix(text, "-") {
+			first = false
+		}
 		switch {
 		case fixed && slices.Contains(remote, family(text)):
 			options = []string{"*"}
 		case fixed && evaluators[family(text)] != nil:
 			options = evaluators[family(text)]
-		case script && !fixed:
+		case (script || first) && !fixed:
 			r.add(a.line, `a value can't stand in code that a program runs: whatever the value says would run, too. `+
 				`Give it as an argument behind the code: [sh, -c, 'echo "$1"', sh, "{{%s}}"]`, a.inputs()[0])
 		case slices.Equal(options, []string{"*"}) && !fixed && !r.harmless(a):
@@ -123,6 +129,7 @@ func (r *reader) checkScript() {
 				"give {{%s}} an enum, or a pattern of letters and digits such as ^[A-Za-z0-9._-]+$", a.inputs()[0])
 		}
 		script = fixed && codeOption(text, options)
+		first = first || fixed && slices.Contains(codeFirst, family(text))
 	})
 }
 
