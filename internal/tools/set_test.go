@@ -24,7 +24,7 @@ type plainTool struct{ Tool }
 func (plainTool) Definition() {} // of another shape: none
 
 // An approval holds for the whole definition, also for what the spec doesn't show.
-func TestHashCoversTheDefinition(t *testing.T) {
+func TestHashCoversMoreThanTheSpec(t *testing.T) {
 	hash := func(tool Tool) string {
 		s, err := NewSet(tool)
 		if err != nil {
