@@ -188,7 +188,11 @@ func (c actionsCheckCmd) show(w io.Writer, a *actions.Action, r *redact.Redactor
 		if in.Default != nil {
 			needed = ", default " + string(in.Default)
 		}
-		fmt.Fprintf(w, "input: %s (%s%s) %s\n", name, in.Type, needed, in.Description)
+		line := fmt.Sprintf("input: %s (%s%s)", name, in.Type, needed)
+		if in.Description != "" {
+			line += ": " + in.Description
+		}
+		fmt.Fprintln(w, line)
 	}
 	for _, s := range a.Secrets() {
 		state := "is there"

@@ -213,3 +213,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What the manual shows is right, too.
+func TestManual(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/actions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	whole, rest, _ := strings.Cut(rest, "```")
+	parse(t, whole)
+	for _, field := range fieldNames {
+		if !strings.Contains(string(text), "| `"+field+"` |") {
+			t.Errorf("it doesn't explain %s", field)
+		}
+	}
+	for _, word := range keywords {
+		if !strings.Contains(string(text), "`"+word+"`") {
+			t.Errorf("it doesn't name %s", word)
+		}
+	}
+	_, rest, _ = strings.Cut(rest, "```yaml\nrun:")
+	run, rest, _ := strings.Cut(rest, "```")
+	parse(t, one("inputs: {replicas: {type: integer}, reason: {type: string}, dry_run: {type: boolean}, labels: {type: array, items: {type: string}}, name: {type: string}}\n"+
+		"optional: [reason, dry_run]\nrun:\n"+run))
+	_, rest, _ = strings.Cut(rest, "```yaml\nsecrets:")
+	secrets, _, _ := strings.Cut(rest, "```")
+	parse(t, one("run: [ls]\nsecrets:"+secrets))
+}
