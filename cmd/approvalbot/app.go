@@ -150,6 +150,9 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
+	for _, p := range append(named.Notes(), named.Advice()...) {
+		a.log.Warn("a named action", "file", named.Name, "note", p.String())
+	}
 	set, err := tools.NewSet(slices.Concat(a.builtin.Tools(), named.Tools())...)
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: set, Policy: rules,

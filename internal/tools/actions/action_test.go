@@ -130,6 +130,18 @@ secrets: {T: {from_file: %s}}
 	}
 }
 
+// A program that comes across another action's secret doesn't tell it either.
+func TestSecretsOfOthers(t *testing.T) {
+	t.Setenv("MADE_UP", "made-up-secret-1")
+	f := parse(t, one("run: [ls]\nsecrets: {T: {from_env: MADE_UP}}")+"  - {name: b, description: x, run: [echo, made-up-secret-1]}\n")
+	if err := f.Prepare(Machine{Path: os.Getenv("PATH")}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := call(t, f.Actions()[1], `{}`); err != nil || out.Text != "‹secret, 16 characters›\n" {
+		t.Errorf("%q %v", out.Text, err)
+	}
+}
+
 // A short secret is told about, a file that everybody can read, too.
 func TestAdvice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
@@ -164,6 +176,15 @@ func TestWorkspaceHoldsNoProgram(t *testing.T) {
 	}
 	if err := parse(t, one("run: [tool]")).Prepare(Machine{Workspace: w, Path: w + ":relative"}); err == nil || !strings.Contains(err.Error(), "no program tool in PATH ("+defaultPath) {
 		t.Errorf("got %v", err)
+	}
+	for _, run := range []string{"[sh, " + tool + "]", "[env, " + link + "]"} {
+		err := parse(t, one("run: "+run)).Prepare(Machine{Workspace: w, Path: os.Getenv("PATH")})
+		if err == nil || !strings.Contains(err.Error(), "tool is in the workspace") && !strings.Contains(err.Error(), "link is in the workspace") {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
+	if err := parse(t, one("run: [sh, tool]\ndir: workspace")).Prepare(Machine{Workspace: w}); err == nil {
+		t.Error("a script of the agent's would run")
 	}
 	if notes := fmt.Sprint(parse(t, one("run: [ls]\ndir: workspace")).Notes()); !strings.Contains(notes, "the agent may have written") {
 		t.Errorf("notes: %s", notes)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,6 +50,7 @@ func (f *File) Prepare(m Machine) error {
 		p.action = a.name
 		a.place = m.prepare(&p, a)
 	}
+	f.share()
 	if err := p.in(f.Name); err != nil {
 		for _, a := range f.actions {
 			a.place = nil
@@ -56,6 +58,22 @@ func (f *File) Prepare(m Machine) error {
 		return err
 	}
 	return nil
+}
+
+// share lets every action take out the secrets of all: a program may well come across another one's. Short ones would be
+// found where they aren't.
+func (f *File) share() {
+	var all []string
+	for _, a := range f.actions {
+		for _, s := range a.place.secrets {
+			if utf8.RuneCountInString(s) >= safeSecret && !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	for _, a := range f.actions {
+		a.place.secrets = append(a.place.secrets, all...)
+	}
 }
 
 func (m Machine) complete() Machine {
@@ -92,9 +110,8 @@ func (m Machine) writes(path string) bool {
 func (m Machine) prepare(p *problems, a *Action) *place {
 	pl := &place{Dir: cmp.Or(a.dir, "/")}
 	if a.dir == inWorkspace {
-		pl.Dir = m.Workspace
-	}
-	if info, err := os.Stat(pl.Dir); err != nil || !info.IsDir() {
+		pl.Dir = m.Workspace // it is made where there is none
+	} else if info, err := os.Stat(pl.Dir); err != nil || !info.IsDir() {
 		p.add(a.line, "dir: there is no directory %s here", pl.Dir)
 	}
 	line := a.run[0].line
@@ -103,6 +120,7 @@ func (m Machine) prepare(p *problems, a *Action) *place {
 		p.add(line, "%s", err)
 	}
 	pl.Program = program
+	m.checkScripts(p, a, pl.Dir)
 	pl.Env = []string{"PATH=" + m.Path, "HOME=" + m.Home, "PWD=" + pl.Dir, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + m.TempDir}
 	for _, v := range a.env {
 		pl.Env = append(pl.Env, v.name+"="+v.value)
@@ -116,6 +134,26 @@ func (m Machine) prepare(p *problems, a *Action) *place {
 		pl.secrets = append(pl.secrets, value)
 	}
 	return pl
+}
+
+// checkScripts refuses what a program is to run, if the agent could change it: bash deploy.sh, sudo /srv/workspace/x.
+func (m Machine) checkScripts(p *problems, a *Action, dir string) {
+	name := family(a.program())
+	if evaluators[name] == nil && !slices.Contains(wrappers, name) {
+		return
+	}
+	each(a.run, func(_ group, arg argument) {
+		path, fixed := arg.literal()
+		if !fixed || path == "" {
+			return
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && m.writes(path) {
+			p.add(arg.line, "%s is in the workspace, where the agent could change it; put it somewhere else", path)
+		}
+	})
 }
 
 // find gives the path of a program that can be run.

@@ -25,10 +25,12 @@ import (
 type scrubber struct {
 	from     io.Reader
 	patterns []pattern
-	longest  int    // bytes of the longest pattern
-	held     []byte // read, and not yet known to be free of secrets
-	ready    []byte // known to be
-	err      error  // how reading ended
+	longest  int               // bytes of the longest pattern
+	begin    map[[4]byte][]int // the patterns that begin so, the longest first
+	maybe    [1 << 16]bool     // the first two bytes of those
+	held     []byte            // read, and not yet known to be free of secrets
+	ready    []byte            // known to be
+	err      error             // how reading ended
 	chunk    []byte
 }
 
@@ -54,8 +56,12 @@ func newScrubber(from io.Reader, secrets []string) *scrubber {
 	}
 	// The longest first: a form that contains another one goes as a whole.
 	slices.SortStableFunc(s.patterns, func(a, b pattern) int { return cmp.Compare(len(b.form), len(a.form)) })
-	if len(s.patterns) > 0 {
-		s.longest = len(s.patterns[0].form)
+	s.begin = map[[4]byte][]int{}
+	for i, p := range s.patterns {
+		s.longest = max(s.longest, len(p.form))
+		head := [4]byte(p.form)
+		s.begin[head] = append(s.begin[head], i)
+		s.maybe[int(head[0])<<8|int(head[1])] = true
 	}
 	return s
 }
@@ -232,14 +238,15 @@ func union(hits []hit) []hit {
 // find gives the secrets in a text.
 func (s *scrubber) find(text []byte) []hit {
 	var hits []hit
-	for _, p := range s.patterns {
-		for from := 0; ; {
-			i := bytes.Index(text[from:], p.form)
-			if i < 0 {
-				break
+	for i := 0; i+len([4]byte{}) <= len(text); i++ {
+		if !s.maybe[int(text[i])<<8|int(text[i+1])] {
+			continue
+		}
+		for _, n := range s.begin[[4]byte(text[i:])] {
+			if p := s.patterns[n]; bytes.HasPrefix(text[i:], p.form) {
+				hits = append(hits, hit{i, i + len(p.form), p.mark})
+				break // the others that fit here are shorter
 			}
-			hits = append(hits, hit{from + i, from + i + len(p.form), p.mark})
-			from += i + 1
 		}
 	}
 	return hits
@@ -247,12 +254,21 @@ func (s *scrubber) find(text []byte) []hit {
 
 // begun is the beginning of a secret at the end of a text: the program was ended while it wrote it.
 func (s *scrubber) begun(text []byte) []hit {
-	for n := min(s.longest, len(text)); n >= safeSecret; n-- {
-		for _, p := range s.patterns {
-			if n < len(p.form) && bytes.HasSuffix(text, p.form[:n]) {
-				return []hit{{len(text) - n, len(text), p.mark}}
+	var hits []hit
+	for _, p := range s.patterns {
+		if len(p.form) <= safeSecret {
+			continue
+		}
+		for at := max(0, len(text)-len(p.form)); ; at++ {
+			i := bytes.Index(text[at:], p.form[:safeSecret])
+			if i < 0 {
+				break
+			}
+			if at += i; bytes.HasPrefix(p.form, text[at:]) {
+				hits = append(hits, hit{at, len(text), p.mark})
+				break
 			}
 		}
 	}
-	return nil
+	return hits
 }

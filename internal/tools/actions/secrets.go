@@ -55,7 +55,7 @@ func (s secret) resolve() (string, error) {
 		return "", fmt.Errorf("the environment variable %s is not set", s.env)
 	case strings.ContainsRune(value, 0):
 		return "", fmt.Errorf("%s holds a NUL character, which no environment variable can", s.source())
-	case utf8.RuneCountInString(strings.TrimSpace(value)) < minSecret:
+	case utf8.RuneCountInString(strings.Join(strings.Fields(value), "")) < minSecret:
 		return "", fmt.Errorf("%s holds less than %d characters, too few to be a secret", s.source(), minSecret)
 	}
 	return value, nil

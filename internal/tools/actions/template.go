@@ -67,9 +67,6 @@ func (t template) literal() (string, bool) {
 	return "", false
 }
 
-// opensWithInput tells whether a value may be what an argument begins with.
-func (t template) opensWithInput() bool { return t[0].input != "" }
-
 // An argument is one template of `run`, for one argument; for as many as it has items, if its input is a list.
 type argument struct {
 	template
