@@ -2,6 +2,7 @@ package actions
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,14 +39,14 @@ type File struct {
 func Load(name string, approvers func([]string) error) (*File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s can't be read: %w", name, errors.Unwrap(err))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s can't be read: %w", name, errors.Unwrap(err))
 	}
 	return Parse(name, text, approvers)
 }

@@ -61,7 +61,11 @@ func (p *problems) readInputs(n *yaml.Node) []*input {
 // readSchema reads the schema of an input or of the items of a list.
 func (p *problems) readSchema(n *yaml.Node, what string, lists bool) *jsonschema.Schema {
 	before := len(p.list)
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+	if n.Kind != yaml.MappingNode {
+		p.add(n.Line, "%s has to say what it is, {type: string, description: …}, and is %s", what, kindOf(n))
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
 		if instead, known := notKeywords[n.Content[i].Value]; known {
 			p.add(n.Content[i].Line, "%s has no %s: %s", what, n.Content[i].Value, instead)
 		}

@@ -58,7 +58,10 @@ func TestWrongFiles(t *testing.T) {
 		{"bad name", "actions:\n  - {name: a b, description: x, run: [ls]}", "line 2", "letters, digits"},
 		{"name of a number", "actions:\n  - {name: 7, description: x, run: [ls]}", "line 2", "a number (7)"},
 
-		{"run as text", one("run: systemctl restart web"), "line 4", "run has to be a list, and is text"},
+		{"run as text", one("run: systemctl restart web"), "line 4", "an element for each argument"},
+		{"an input without quotes", one("inputs: {x: {type: string}}\nrun: [ls, {{x}}]"), "line 5", "has to stand in quotes"},
+		{"a group without quotes", one("inputs: {x: {type: string}}\nrun:\n  - ls\n  - [-l, {{x}}]"), "line 7", "has to stand in quotes"},
+		{"an input as text", one("inputs: {x: string}\nrun: [ls, \"{{x}}\"]"), "line 4", "{type: string, description: …}"},
 		{"a line as the program", one("run: [systemctl restart web]"), "line 4", "each argument is an element of its own"},
 		{"an input as the program", one("inputs: {p: {type: string}}\nrun: [\"{{p}}\"]"), "line 5", "which program runs can't be an input"},
 		{"a relative program", one("run: [./x.sh]"), "line 4", "absolute path"},

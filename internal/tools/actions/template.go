@@ -84,6 +84,10 @@ type group struct {
 
 // readRun reads the list of arguments.
 func (p *problems) readRun(n *yaml.Node) []group {
+	if n.Kind != yaml.SequenceNode {
+		p.add(n.Line, `run has to be a list with an element for each argument, [systemctl, restart, "{{service}}"], and is %s`, kindOf(n))
+		return nil
+	}
 	var run []group
 	for _, item := range p.items(n, "run") {
 		switch item.Kind {
@@ -95,7 +99,7 @@ func (p *problems) readRun(n *yaml.Node) []group {
 			run = append(run, group{args: p.readArgument(item), line: item.Line})
 		}
 	}
-	if len(n.Content) == 0 && n.Kind == yaml.SequenceNode {
+	if len(n.Content) == 0 {
 		p.add(n.Line, "run is empty; it has to begin with a program: [systemctl, restart, \"{{service}}\"]")
 	}
 	return run
@@ -103,6 +107,10 @@ func (p *problems) readRun(n *yaml.Node) []group {
 
 func (p *problems) readCondition(n *yaml.Node) group {
 	g := group{whole: true, line: n.Line}
+	if bareInput(n) {
+		p.add(n.Line, `an input has to stand in quotes: "{{NAME}}"; without them, YAML reads the braces`)
+		return g
+	}
 	for _, f := range p.fields(n, "a condition in run", []string{"when", "args"}) {
 		switch f.name {
 		case "when":
@@ -115,6 +123,11 @@ func (p *problems) readCondition(n *yaml.Node) group {
 		p.add(n.Line, "a condition in run has to be {when: INPUT, args: [ARGUMENT, …]}, INPUT being true or false; text with a colon has to be quoted")
 	}
 	return g
+}
+
+// bareInput tells what YAML makes of {{name}} without quotes: a mapping in a mapping.
+func bareInput(n *yaml.Node) bool {
+	return n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Content[0].Kind == yaml.MappingNode
 }
 
 func (p *problems) readArguments(n *yaml.Node) []argument {
@@ -130,6 +143,10 @@ func (p *problems) readArguments(n *yaml.Node) []argument {
 
 // readArgument gives one argument; none if it can't be read.
 func (p *problems) readArgument(n *yaml.Node) []argument {
+	if bareInput(n) {
+		p.add(n.Line, `an input has to stand in quotes: "{{NAME}}"; without them, YAML reads the braces`)
+		return nil
+	}
 	text, ok := p.literal(n, "an argument")
 	if !ok {
 		return nil
