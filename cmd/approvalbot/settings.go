@@ -43,13 +43,12 @@ type Settings struct {
 
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
+	ActionsFile  string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
 
 	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API, /healthz, /readyz and /metrics listen"`
 	APIToken      string `envconfig:"APPROVALBOT_API_TOKEN" desc:"a bearer token of the HTTP API that may do everything, called default; one of the two is required unless the address is loopback"`
 	APITokensFile string `envconfig:"APPROVALBOT_API_TOKENS_FILE" desc:"a JSON file of tokens, each with a name, scopes (read, run, decide, all) and, where it is a person's, their Slack user; nobody else may be able to read it"`
-
-	ActionsFile string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
 
 	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
