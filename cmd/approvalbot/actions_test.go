@@ -41,7 +41,7 @@ const leaky = `actions:
         for s in "$ENV_SECRET" "$FILE_SECRET"; do
           printf '%%s\n' "$s" "x${s}y"
           printf '%%s' "$s" | base64
-          printf 'user:%%s' "$s" | base64 -w 0; echo
+          printf 'user:%%s' "$s" | base64 | tr -d '\n'; echo
           printf '%%s' "$s" | od -An -v -tx1
           printf '%%s' "$s" | od -An -v -tx1 | tr -d ' \n'; echo
         done
@@ -153,6 +153,23 @@ func (w *world) everywhere(t *testing.T, run *ledger.Run) {
 		}
 	}
 	mustHide(t, "log", w.log.String())
+	w.readings(t, run)
+	files, err := filepath.Glob(filepath.Join(w.settings.journalDir(), "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no journal: %v", err)
+	}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustHide(t, name, string(raw))
+	}
+}
+
+// readings looks for the secrets in what is read from the journal.
+func (w *world) readings(t *testing.T, run *ledger.Run) {
+	t.Helper()
 	j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
 	if err != nil {
 		t.Fatal(err)
@@ -192,17 +209,6 @@ func (w *world) everywhere(t *testing.T, run *ledger.Run) {
 		t.Error("the request is not what this test is about")
 	}
 	mustHide(t, "request to the model", string(request))
-	files, err := filepath.Glob(filepath.Join(w.settings.journalDir(), "*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no journal: %v", err)
-	}
-	for _, name := range files {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustHide(t, name, string(raw))
-	}
 }
 
 // Denied: nothing ran, and the model is told.
@@ -290,6 +296,22 @@ func TestActionsStopTheStart(t *testing.T) {
 	}
 	s.ActionsFile = filepath.Join(t.TempDir(), "none.yaml")
 	mustSay(t, fmt.Sprint(s.check()), "APPROVALBOT_ACTIONS_FILE", "none.yaml")
+}
+
+// Doctor says of each action what is missing, and names those that are well.
+func TestDoctorOfActions(t *testing.T) {
+	file, _ := leakyFile(t)
+	for _, tt := range []struct {
+		file, want string
+		failed     int
+	}{{"", "", 0}, {file, "✓ actions   publish (from APPROVALBOT_ACTIONS_FILE)", 0}, {"/no/such/file.yaml", "✗ actions   APPROVALBOT_ACTIONS_FILE: /no/such/file.yaml can't be read", 1}} {
+		var out strings.Builder
+		d := &diagnosis{out: &out}
+		d.actions(Settings{ActionsFile: tt.file})
+		if d.failed != tt.failed || !strings.HasPrefix(out.String(), tt.want) {
+			t.Errorf("%q: %d failed, %s", tt.file, d.failed, out.String())
+		}
+	}
 }
 
 // The file and the files of its secrets are out of reach of the tools.

@@ -215,6 +215,9 @@ func (e *expansion) unused() error {
 // plainWord is a value that can stand in a sentence as it is.
 var plainWord = regexp.MustCompile(`^[\pL\pN_./:@+=#,-]+$`)
 
+// quotes keeps a value from ending the quotes that it stands in.
+var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`)
+
 // heading is a template as one line for people. A value that could be taken for a part of the sentence stands in quotes.
 func (t template) heading(values map[string]value) string {
 	var b strings.Builder
@@ -226,7 +229,7 @@ func (t template) heading(values map[string]value) string {
 		var shown []string
 		for _, text := range values[p.input].texts {
 			if !plainWord.MatchString(text) {
-				text = "“" + strings.Join(strings.Fields(text), " ") + "”"
+				text = "“" + quotes.Replace(strings.Join(strings.Fields(text), " ")) + "”"
 			}
 			shown = append(shown, text)
 		}

@@ -233,6 +233,7 @@ target: "{{service}}"
 	for args, want := range map[string]string{
 		`{"service":"web","hosts":["a1","b-2.example"]}`:              "Restart web on a1, b-2.example",
 		`{"service":"web on staging. Nothing else","hosts":["a\nb"]}`: "Restart “web on staging. Nothing else” on “a b”",
+		`{"service":"web” in staging. “x","hosts":[]}`:                "Restart “web\" in staging. \"x” on",
 		`{"service":"","hosts":[]}`:                                   "Restart “” on",
 	} {
 		canonical, err := tools.ParseArguments(a.Spec(), []byte(args))

@@ -85,18 +85,7 @@ func (p *problems) readSchema(n *yaml.Node, what string, lists bool) *jsonschema
 			items = p.readSchema(f.value, "an item of "+what, false)
 			continue
 		}
-		raw[f.name] = p.value(f.value, what+", "+f.name)
-	}
-	if len(p.list) > before {
-		return nil
-	}
-	for _, f := range fields { // one by one, so that an error can name the word
-		if v, read := raw[f.name]; read {
-			text, err := json.Marshal(map[string]any{f.name: v})
-			if err != nil || json.Unmarshal(text, &jsonschema.Schema{}) != nil {
-				p.add(f.value.Line, "%s: %s can't be %s", what, f.name, kindOf(f.value))
-			}
-		}
+		raw[f.name] = p.keyword(f, what)
 	}
 	if len(p.list) > before {
 		return nil
@@ -115,6 +104,16 @@ func (p *problems) readSchema(n *yaml.Node, what string, lists bool) *jsonschema
 		return nil
 	}
 	return s
+}
+
+// keyword reads the value of one word of a schema. It is tried alone, so that an error can name it.
+func (p *problems) keyword(f field, what string) any {
+	v := p.value(f.value, what+", "+f.name)
+	text, err := json.Marshal(map[string]any{f.name: v})
+	if err != nil || json.Unmarshal(text, &jsonschema.Schema{}) != nil {
+		p.add(f.value.Line, "%s: %s can't be %s", what, f.name, kindOf(f.value))
+	}
+	return v
 }
 
 func schemaError(err error) string {
