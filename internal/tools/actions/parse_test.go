@@ -89,6 +89,7 @@ func TestWrongFiles(t *testing.T) {
 		{"required", one("inputs: {x: {type: string, required: true}}\nrun: [ls, \"{{x}}\"]"), "line 4", "every input is required"},
 		{"a format", one("inputs: {x: {type: string, format: hostname}}\nrun: [ls, \"{{x}}\"]"), "line 4", "use a pattern"},
 		{"an open pattern", one("inputs: {x: {type: string, pattern: '[a-z]+'}}\nrun: [ls, \"{{x}}\"]"), "line 4", "^(?:[a-z]+)$"},
+		{"a pattern without an end", one("inputs: {x: {type: string, pattern: '^[a-z]+'}}\nrun: [ls, \"{{x}}\"]"), "line 4", "merely contains"},
 		{"half a pattern", one("inputs: {x: {type: string, pattern: '^a|b$'}}\nrun: [ls, \"{{x}}\"]"), "line 4", "merely contains"},
 		{"a line's end", one("inputs: {x: {type: string, pattern: '(?m)^a$'}}\nrun: [ls, \"{{x}}\"]"), "line 4", "merely contains"},
 		{"a broken pattern", one("inputs: {x: {type: string, pattern: '^(a$'}}\nrun: [ls, \"{{x}}\"]"), "line 4", "missing closing )"},
