@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -154,7 +155,14 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err := a.settings.readOnlyCommands(); err != nil { // now that it is settled what holds the shell
 		return agent.Config{}, err
 	}
-	set, err := tools.NewSet(a.builtin.Tools()...)
+	named, err := s.openActions(a.builtin.Dir())
+	if err != nil {
+		return agent.Config{}, err
+	}
+	for _, p := range append(named.Notes(), named.Advice()...) {
+		a.log.Warn("a named action", "file", named.Name, "note", p.String())
+	}
+	set, err := tools.NewSet(slices.Concat(a.builtin.Tools(), named.Tools())...)
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: set, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),

@@ -28,7 +28,8 @@ func (c *auditCmd) open(ctx context.Context) (*ledger.Reader, error) {
 
 // secretsOfEnvironment are the tokens that this process could leak because it has them.
 func secretsOfEnvironment() []string {
-	s := Settings{BotToken: os.Getenv("SLACK_BOT_TOKEN"), AppToken: os.Getenv("SLACK_APP_TOKEN"), APIToken: os.Getenv("APPROVALBOT_API_TOKEN")}
+	s := Settings{BotToken: os.Getenv("SLACK_BOT_TOKEN"), AppToken: os.Getenv("SLACK_APP_TOKEN"), APIToken: os.Getenv("APPROVALBOT_API_TOKEN"),
+		ActionsFile: os.Getenv("APPROVALBOT_ACTIONS_FILE")}
 	return s.secrets()
 }
 

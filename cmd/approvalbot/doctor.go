@@ -79,6 +79,7 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 		}
 	}
 	d.rules(s)
+	d.actions(s)
 	d.journal(ctx, s)
 }
 

@@ -22,6 +22,7 @@ type cli struct {
 	Doctor   doctorCmd   `cmd:"" help:"Check tokens, scopes, model, tools and journal, and say what to do."`
 	Ask      askCmd      `cmd:"" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
 	Outcome  outcomeCmd  `cmd:"" help:"Report how an approved action went."`
+	Actions  actionsCmd  `cmd:"" help:"Check a file of named actions, and see their cards."`
 	Audit    auditCmd    `cmd:"" help:"Read the journal."`
 	Policy   policyCmd   `cmd:"" help:"Check, try and explain a policy file."`
 	Backup   backupCmd   `cmd:"" help:"Copy the journal to a file, also while the bot runs."`

@@ -49,6 +49,7 @@ type Settings struct {
 
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
+	ActionsFile  string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
 
 	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API, /healthz, /readyz and /metrics listen"`
@@ -271,7 +272,8 @@ func (s *Settings) check() error {
 	}
 	wrong = append(wrong, s.checkShell()...)
 	_, err := s.requesters()
-	return together(append(wrong, err, s.checkReadOnlyCommands())...)
+	_, wrongActions := s.actionFile()
+	return together(append(wrong, err, s.checkReadOnlyCommands(), wrongActions)...)
 }
 
 // requireServe names everything that serve can't do without, and why it doesn't guess.
@@ -344,7 +346,7 @@ func (s *Settings) protected() []string {
 			paths = append(paths, abs)
 		}
 	}
-	return paths
+	return append(paths, s.actionPaths()...)
 }
 
 func (s *Settings) journalDir() string { return filepath.Join(s.DataDir, "journal") }
@@ -354,6 +356,9 @@ func (s *Settings) secrets() []string {
 	all := []string{s.BotToken, s.AppToken, s.APIToken, s.AnthropicKey, s.OpenAIKey}
 	if _, tokens, err := s.fileTokens(); err == nil { // what is wrong with the file is said where it is used
 		all = append(all, tokens...)
+	}
+	if file, err := s.actionFile(); err == nil {
+		all = append(all, file.Secrets()...)
 	}
 	return slices.DeleteFunc(all, func(t string) bool { return t == "" })
 }

@@ -140,6 +140,9 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision, policyHash string) approvals.Request {
 	hash, _ := r.tools.Hash(t.call.Name)
 	cwd, timeout := r.Workspace, d.Timeout
+	if p.Dir != "" {
+		cwd = p.Dir
+	}
 	if r.asked != nil {
 		cwd, timeout = r.asked.Cwd, r.asked.Timeout
 	}

@@ -11,13 +11,17 @@ import (
 
 // command is one thing that a message asks the demo to do.
 type command struct {
-	tool      string // shell, read_file, list_files, write_file
+	tool      string // shell, read_file, list_files, write_file, or one that was named with its arguments
 	text      string // the command, or the path
 	content   string // of a file to write
 	recursive bool   // of a list
+	exact     string // all the arguments, as JSON; then nothing else counts
 }
 
 func (c command) arguments() string {
+	if c.exact != "" {
+		return c.exact
+	}
 	args := map[string]any{}
 	switch c.tool {
 	case "shell":
@@ -128,6 +132,7 @@ func (p *parser) word(raw string) {
 	case word == "read" && !ended && p.read():
 	case word == "list" && p.list():
 	case word == "write" && p.write():
+	case word == "use" && !ended && p.use():
 	case p.reading && looksLikePath(raw):
 		p.add(command{tool: "read_file", text: fileName(raw)})
 	case isMention(raw) || slices.Contains(fillers, word) || !strings.ContainsFunc(word, unicode.IsLetter):
@@ -279,6 +284,30 @@ func startsCommand(line string) bool {
 		}
 	}
 	return len(p.found) > 0 && (p.found[0].tool == "write_file" || p.closed())
+}
+
+// useObject is TOOL {…: any tool by its name, with its arguments.
+var useObject = regexp.MustCompile("^[ \\t]*(?:(?:the|tool|action)[ \\t]+)*`?([A-Za-z0-9_-]{1,64})`?(?:[ \\t]+with)?[ \\t]*(`?)\\{")
+
+// use takes TOOL {ARGUMENTS} behind the word "use", the arguments being JSON. Without them it is a sentence.
+func (p *parser) use() bool {
+	m := useObject.FindStringSubmatchIndex(p.text[p.pos:])
+	if m == nil {
+		return false
+	}
+	name, object := p.text[p.pos+m[2]:p.pos+m[3]], p.text[p.pos+m[1]-1:]
+	d := json.NewDecoder(strings.NewReader(object))
+	var raw json.RawMessage
+	if d.Decode(&raw) != nil {
+		return false
+	}
+	p.pos += m[1] - 1 + int(d.InputOffset())
+	if m[5] > m[4] && strings.HasPrefix(p.text[p.pos:], "`") {
+		p.pos++
+	}
+	p.ended = false
+	p.add(command{tool: name, exact: string(raw)})
+	return true
 }
 
 // argument takes one name: quoted, in backticks, or a word.

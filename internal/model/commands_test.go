@@ -123,3 +123,26 @@ func FuzzParseCommands(f *testing.F) {
 		}
 	})
 }
+
+// Any tool can be used by its name, if its arguments follow; a sentence about using something does nothing.
+func TestUse(t *testing.T) {
+	for text, want := range map[string]string{
+		`use restart_service {"service":"web"}`:                        `restart_service {"service":"web"}`,
+		`please use the action scale with {"n": 3, "in": {"a": "}"}}.`: `scale {"n": 3, "in": {"a": "}"}}`,
+		"use `a-b` `{}`":                   `a-b {}`,
+		`use a {"x":1} and use b {"y":2}`:  `a {"x":1}, b {"y":2}`,
+		`use a {"x":1} and read notes.txt`: `a {"x":1}, read_file {"path":"notes.txt"}`,
+		`use the shell`:                    ``,
+		`use a {"x":}`:                     ``,
+		`use`:                              ``,
+		`what use a {"x":1} has`:           ``,
+	} {
+		var got []string
+		for _, c := range parseCommands(text) {
+			got = append(got, c.tool+" "+c.arguments())
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("%s: %s, want %s", text, s, want)
+		}
+	}
+}

@@ -23,6 +23,7 @@ const demoHelp = "I am a demo, not a language model, and understand only this:\n
 	"- read FILE\n" +
 	"- list files, or list files in DIRECTORY\n" +
 	"- write FILE: TEXT, to the end of the message or to a line that begins with another of these\n" +
+	"- use TOOL {ARGUMENTS}, in JSON: any other tool, such as an action of yours\n" +
 	"Put a name with spaces in quotes: read \"my notes.txt\". What one message asks for is asked and done side by side, " +
 	"not one after the other; what has to wait for something else belongs in the next message."
 

@@ -34,7 +34,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 		if _, ok := s.Get(spec.Name); ok {
 			return nil, fmt.Errorf("tools: there are two tools called %s", spec.Name)
 		}
-		hash, err := spec.hash()
+		hash, err := definitionHash(t)
 		if err != nil {
 			return nil, fmt.Errorf("tools: the definition of %s: %w", spec.Name, err)
 		}
@@ -69,8 +69,8 @@ func (s *Set) Specs() []Spec {
 }
 
 // Hash returns the hex SHA-256 of the definition that the tool of that name had
-// when the set was made: name, description, schema and annotations. An approval
-// holds for this definition and no other.
+// when the set was made: name, description, schema and annotations, and what a
+// [Defined] tool adds. An approval holds for this definition and no other.
 func (s *Set) Hash(name string) (string, bool) {
 	if i := s.index(name); i >= 0 {
 		return s.hashes[i], true
@@ -101,6 +101,25 @@ func (s Spec) hash() (string, error) {
 		return "", err
 	}
 	canonical, err := canonicalJSON(s)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// definitionHash is the hash of the whole definition.
+func definitionHash(t Tool) (string, error) {
+	spec := t.Spec()
+	hash, err := spec.hash()
+	d, more := t.(Defined)
+	if err != nil || !more {
+		return hash, err
+	}
+	canonical, err := canonicalJSON(struct {
+		Spec       string `json:"spec"`
+		Definition any    `json:"definition"`
+	}{hash, d.Definition()})
 	if err != nil {
 		return "", err
 	}

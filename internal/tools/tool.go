@@ -108,6 +108,13 @@ func DemandsOf(t Tool) Demands {
 	return Demands{}
 }
 
+// A Defined tool does more than its Spec says: what somebody wrote down elsewhere
+// decides what a call does. Definition is all of that, without secrets and fit for
+// JSON; a tool with another definition is another tool. It never changes.
+type Defined interface {
+	Definition() any
+}
+
 // Spec is how a tool introduces itself, to models and to policies.
 type Spec struct {
 	Name        string             `json:"name"`
@@ -173,6 +180,8 @@ type Preview struct {
 	// Notes are sentences that belong under the body: options of the call, and
 	// what a person should know before saying yes.
 	Notes []string
+	// Dir is the directory in which a command runs; empty means the workspace.
+	Dir string
 }
 
 // Output is the result of a call that did what it should.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -48,4 +49,22 @@ func TestBoundedKeepsBeginningAndEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a filter takes out is not there to be cut in half.
+func TestFilter(t *testing.T) {
+	c := Command{
+		Argv: []string{"/bin/sh", "-c", "printf aaaaSECRETbbbb"}, Dir: "/", MaxOutput: 12,
+		Filter: func(r io.Reader) io.Reader {
+			all, err := io.ReadAll(r)
+			if err != nil {
+				t.Error(err)
+			}
+			return strings.NewReader(strings.ReplaceAll(string(all), "SECRET", "-"))
+		},
+	}
+	end, err := c.Run(t.Context())
+	if err != nil || end.Text != "aaaa-bbbb" || end.Truncated {
+		t.Errorf("%+v %v", end, err)
+	}
 }

@@ -22,6 +22,7 @@ package process
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -46,6 +47,10 @@ type Command struct {
 	// Launch, if it is set, is what Argv is told: a launcher, which prepares something and then becomes the command. One
 	// line, without its end.
 	Launch []byte
+	// Filter, if there is one, is what the output passes before anything of it is
+	// kept: a secret that is taken out there can't be cut in half by the limit. It
+	// ends with its reader.
+	Filter func(io.Reader) io.Reader
 }
 
 // Ending is how a command ended.
@@ -121,10 +126,14 @@ func (c Command) run(ctx context.Context, guard *guard, l *launcher) (Ending, er
 	if err != nil {
 		return Ending{}, err
 	}
+	var written io.Reader = read
+	if c.Filter != nil {
+		written = c.Filter(read)
+	}
 	output := newBounded(c.MaxOutput)
 	drained := make(chan error, 1)
 	go func() {
-		_, err := output.ReadFrom(read)
+		_, err := output.ReadFrom(written)
 		drained <- err
 	}()
 	var refused error

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/policy"
+	"approvalbot/internal/redact"
+	"approvalbot/internal/slackui"
+	"approvalbot/internal/tools"
+	"approvalbot/internal/tools/actions"
+)
+
+// actionFile reads the file of named actions; without one it is empty.
+func (s *Settings) actionFile() (*actions.File, error) {
+	if s.ActionsFile == "" {
+		return &actions.File{}, nil
+	}
+	file, err := actions.Load(s.ActionsFile, approverList)
+	if err != nil {
+		return &actions.File{}, fmt.Errorf("APPROVALBOT_ACTIONS_FILE: %w", err)
+	}
+	return file, nil
+}
+
+// openActions reads the named actions and finds on this machine what they need. What is missing stops the start: an action
+// that fails when it is needed helps nobody.
+func (s *Settings) openActions(workspace string) (*actions.File, error) {
+	file, err := s.actionFile()
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Prepare(thisMachine(workspace)); err != nil {
+		return nil, fmt.Errorf("APPROVALBOT_ACTIONS_FILE: %w", err)
+	}
+	return file, nil
+}
+
+func thisMachine(workspace string) actions.Machine {
+	return actions.Machine{Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Workspace: workspace}
+}
+
+// actionPaths are the file itself and the files that its secrets are in: no tool may read or change them.
+func (s *Settings) actionPaths() []string {
+	if s.ActionsFile == "" {
+		return nil
+	}
+	var paths []string
+	if abs, err := filepath.Abs(s.ActionsFile); err == nil {
+		paths = append(paths, abs)
+	}
+	file, err := s.actionFile()
+	if err != nil {
+		return paths // it is said where the file is used
+	}
+	return append(paths, file.SecretFiles()...)
+}
+
+// approverList judges a list of who may approve, as APPROVALBOT_APPROVERS has it.
+func approverList(list []string) error {
+	_, err := approvals.ParseApprovers(list)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), approvals.ErrInvalid.Error()+": "))
+	}
+	return nil
+}
+
+// actions checks the named actions of this machine.
+func (d *diagnosis) actions(s Settings) {
+	if s.ActionsFile == "" {
+		return
+	}
+	file, err := s.openActions(s.Workspace)
+	if err != nil {
+		d.check("actions", "", err)
+		return
+	}
+	var names []string
+	for _, a := range file.Actions() {
+		names = append(names, a.Name())
+	}
+	d.check("actions", strings.Join(names, ", ")+" (from APPROVALBOT_ACTIONS_FILE)", nil)
+	for _, p := range append(file.Notes(), file.Advice()...) {
+		d.note("actions", p.String())
+	}
+}
+
+type actionsCmd struct {
+	Check actionsCheckCmd `cmd:"" help:"Say what is wrong with a file of actions, or show each card as it will look."`
+}
+
+type actionsCheckCmd struct {
+	File      string `arg:"" type:"path" help:"The file, such as deploy/actions.example.yaml."`
+	Elsewhere bool   `help:"The file is for another machine: don't look for its programs, directories and secrets here."`
+	Input     string `placeholder:"ACTION" help:"Show this action only."`
+	Args      string `placeholder:"JSON" help:"With --input: show it with these inputs, as {\"service\":\"web\"}."`
+}
+
+// Help says what comes out.
+func (actionsCheckCmd) Help() string {
+	return `Prints for each action what the model reads, who would have to approve, which secrets it gets (never what they are), and its
+card, made by the code that makes cards, with the action's examples or made-up inputs. Nothing is run. Exits 1 when
+anything is wrong, with everything that is.`
+}
+
+func (c actionsCheckCmd) Run() error { return c.check(os.Stdout) }
+
+func (c actionsCheckCmd) check(w io.Writer) error {
+	if c.Args != "" && c.Input == "" {
+		return errors.New("--args needs --input ACTION: which action they are for")
+	}
+	file, err := actions.Load(c.File, approverList)
+	if err != nil {
+		return err
+	}
+	var missing error
+	if !c.Elsewhere {
+		workspace := cmp.Or(os.Getenv("APPROVALBOT_WORKSPACE"), filepath.Join(cmp.Or(os.Getenv("APPROVALBOT_DATA_DIR"), "data"), "workspace"))
+		if abs, err := filepath.Abs(workspace); err == nil {
+			workspace = abs
+		}
+		missing = file.Prepare(thisMachine(workspace))
+	}
+	shown := 0
+	for _, a := range file.Actions() {
+		if c.Input != "" && a.Name() != c.Input {
+			continue
+		}
+		shown++
+		if err := c.show(w, a, redact.New(file.Secrets()...)); err != nil {
+			return err
+		}
+	}
+	if shown == 0 {
+		return fmt.Errorf("there is no action %s in %s", c.Input, c.File)
+	}
+	notes := file.Notes()
+	if !c.Elsewhere {
+		notes = append(notes, file.Advice()...)
+	}
+	for _, p := range notes {
+		fmt.Fprintf(w, "note: %s\n", p)
+	}
+	if missing != nil {
+		return fmt.Errorf("on this machine (--elsewhere doesn't look here): %w", missing)
+	}
+	fmt.Fprintf(w, "%s is fine: %s.\n", c.File, plural(len(file.Actions()), "action"))
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// show prints one action with its cards.
+func (c actionsCheckCmd) show(w io.Writer, a *actions.Action, r *redact.Redactor) error {
+	samples, err := a.Samples()
+	if c.Args != "" {
+		var args json.RawMessage
+		args, err = tools.ParseArguments(a.Spec(), []byte(c.Args))
+		samples = []json.RawMessage{args}
+	}
+	d := a.Demands()
+	fmt.Fprintf(w, "═══ %s\n%s\n", a.Name(), a.Spec().Description)
+	fmt.Fprintf(w, "risk: %s · approvers: %s · quorum: %s · time to answer: %s\n", cmp.Or(d.Risk, "not named"),
+		cmp.Or(strings.Join(d.Approvers, ", "), "those of APPROVALBOT_APPROVERS"), orSetting(d.Quorum, "APPROVALBOT_QUORUM"), orSetting(d.Timeout, "APPROVALBOT_APPROVAL_TIMEOUT"))
+	schema := a.Spec().InputSchema
+	for _, name := range schema.PropertyOrder {
+		in, needed := schema.Properties[name], ""
+		if !slices.Contains(schema.Required, name) {
+			needed = ", optional"
+		}
+		if in.Default != nil {
+			needed = ", default " + string(in.Default)
+		}
+		line := fmt.Sprintf("input: %s (%s%s)", name, in.Type, needed)
+		if in.Description != "" {
+			line += ": " + in.Description
+		}
+		fmt.Fprintln(w, line)
+	}
+	for _, s := range a.Secrets() {
+		state := "is there"
+		switch {
+		case c.Elsewhere:
+			state = "not looked for"
+		case s.Err != nil:
+			state = "is missing: " + s.Err.Error()
+		}
+		fmt.Fprintf(w, "secret: %s, from %s: %s\n", s.Name, s.Source, state)
+	}
+	if err != nil {
+		if c.Args != "" {
+			return err
+		}
+		fmt.Fprintf(w, "no card can be shown: %s\n\n", err)
+		return nil
+	}
+	for _, args := range samples {
+		if err := card(w, a, args, r); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+func orSetting[T comparable](v T, setting string) string {
+	var none T
+	if v == none {
+		return setting
+	}
+	return fmt.Sprint(v)
+}
+
+// card prints the card that a call would have, in a frame.
+func card(w io.Writer, a *actions.Action, args json.RawMessage, r *redact.Redactor) error {
+	p, err := a.Describe(args)
+	if err != nil {
+		return err
+	}
+	d, spec, facts := a.Demands(), a.Spec(), a.Facts(args)
+	rules, err := policy.New(policy.OnRequest, policy.WorkspaceWrite)
+	if err != nil {
+		return err
+	}
+	decision := rules.Decide(policy.Call{
+		Tool: spec.Name, Args: args, ReadOnly: spec.Annotations.ReadOnly(), Destructive: spec.Annotations.Destructive(),
+		OpenWorld: spec.Annotations.OpenWorld(), Programs: facts.Programs, Parsed: facts.Parsed, Ask: d.Ask,
+		Wanted: policy.Wanted{Risk: policy.Risk(d.Risk), Approvers: d.Approvers, Quorum: d.Quorum, Timeout: d.Timeout, Confirm: d.Confirm},
+	})
+	sum := sha256.Sum256(args)
+	approvers := d.Approvers
+	if len(approvers) == 0 {
+		approvers = strings.FieldsFunc(cmp.Or(os.Getenv("APPROVALBOT_APPROVERS"), "channel"), func(r rune) bool { return r == ',' })
+	}
+	text := slackui.Mockup{
+		Tool: a.Name(), Arguments: string(args), Digest: hex.EncodeToString(sum[:]), Reason: decision.Reason,
+		Preview:   ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
+		Approvers: approvers, Quorum: max(1, d.Quorum), Timeout: cmp.Or(d.Timeout, 2*time.Minute),
+		Risk: d.Risk, Confirm: d.Confirm, Cwd: cmp.Or(p.Dir, "the workspace"),
+	}.Text(r)
+	fmt.Fprintf(w, "\n%s %s\n", a.Name(), args)
+	if decision.Allowed() {
+		fmt.Fprintln(w, "runs without asking under on_request; under strict its card would be:")
+	}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		fmt.Fprint(w, "│ "+line)
+	}
+	fmt.Fprintln(w)
+	return nil
+}

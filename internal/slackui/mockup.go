@@ -1,0 +1,105 @@
+package slackui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
+)
+
+// A Mockup is a request that nobody made: what people would be asked, to be looked at.
+type Mockup struct {
+	Tool      string
+	Arguments string // canonical
+	Digest    string // their SHA-256, hex
+	Reason    string // why it would ask
+	Preview   ledger.Preview
+	Cwd       string // where it would run
+	Approvers []string
+	Quorum    int
+	Timeout   time.Duration
+	Risk      string
+	Confirm   bool
+}
+
+// Text is the card that people would see, as text: made by the code that makes cards, with its words, its order and its
+// buttons. What has no place in text (bold, colours, mentions by name) is left out.
+func (m Mockup) Text(r *redact.Redactor) string {
+	v := &renderer{redactor: r}
+	run := &ledger.Run{}
+	for _, e := range []ledger.Event{
+		{Seq: 1, Run: "mockup", Body: &ledger.RunStarted{}},
+		{Seq: 2, Run: "mockup", Body: &ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: m.Tool, Arguments: m.Arguments}}}},
+		{Seq: 3, Run: "mockup", Call: "c1", Body: &ledger.ApprovalRequested{
+			Approval: "mockup", Tool: m.Tool, Arguments: m.Arguments, Digest: m.Digest, Reason: m.Reason, Preview: m.Preview,
+			Approvers: m.Approvers, Quorum: m.Quorum, Timeout: m.Timeout, Cwd: m.Cwd, Risk: m.Risk, Confirm: m.Confirm,
+		}},
+	} {
+		run.Apply(e)
+	}
+	return blocksAsText(v.card(run, run.Call("c1"), time.Time{}).blocks)
+}
+
+func blocksAsText(blocks []slack.Block) string {
+	var out strings.Builder
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case *slack.RichTextBlock:
+			for _, e := range b.Elements {
+				out.WriteString(elementAsText(e) + "\n")
+			}
+		case *slack.ContextBlock:
+			for _, e := range b.ContextElements.Elements {
+				if t, ok := e.(*slack.TextBlockObject); ok {
+					out.WriteString(t.Text + "\n")
+				}
+			}
+		case *slack.ActionBlock:
+			var labels []string
+			for _, e := range b.Elements.ElementSet {
+				if button, ok := e.(*slack.ButtonBlockElement); ok {
+					labels = append(labels, "["+button.Text.Text+"]")
+				}
+			}
+			out.WriteString(strings.Join(labels, " ") + "\n")
+		default:
+			fmt.Fprintf(&out, "(%s)\n", b.BlockType())
+		}
+	}
+	return out.String()
+}
+
+func elementAsText(e slack.RichTextElement) string {
+	switch e := e.(type) {
+	case *slack.RichTextSection:
+		return inlineAsText(e.Elements)
+	case *slack.RichTextQuote:
+		return "> " + strings.ReplaceAll(inlineAsText(e.Elements), "\n", "\n> ")
+	case *slack.RichTextPreformatted:
+		return "    " + strings.ReplaceAll(strings.TrimSuffix(inlineAsText(e.Elements), "\n"), "\n", "\n    ")
+	}
+	return fmt.Sprintf("(%s)", e.RichTextElementType())
+}
+
+func inlineAsText(elements []element) string {
+	var out strings.Builder
+	for _, e := range elements {
+		switch e := e.(type) {
+		case *slack.RichTextSectionTextElement:
+			out.WriteString(e.Text)
+		case *slack.RichTextSectionUserElement:
+			out.WriteString("@" + e.UserID)
+		case *slack.RichTextSectionUserGroupElement:
+			out.WriteString("@" + e.UsergroupID)
+		case *slack.RichTextSectionDateElement:
+			if e.Fallback != nil {
+				out.WriteString(*e.Fallback)
+			}
+		}
+	}
+	return out.String()
+}
