@@ -288,7 +288,11 @@ func (r *reading) call(n *syntax.CallExpr) {
 		case a.Name == nil || a.Index != nil || a.Array != nil || a.Append:
 			r.doubt(notPOSIX)
 		case len(n.Args) > 0:
-			r.environment(a.Name.Value)
+			value := word{literal: true}
+			if a.Value != nil {
+				value = literal(a.Value)
+			}
+			r.environment(a.Name.Value, value)
 		default:
 			r.variable(a.Name.Value)
 		}

@@ -289,12 +289,12 @@ var regexpSet = regexp.MustCompile(`^[-+][eufxvC]*o?$`)
 // export hands variables to every program that follows.
 func (r *reading) export(_ string, args []word) {
 	for _, a := range args {
-		name, _, _ := strings.Cut(a.text, "=")
+		name, value, set := strings.Cut(a.text, "=")
 		switch {
 		case !a.literal:
 			r.doubt("a variable in it is known only when it runs")
 		case a.text != "-p":
-			r.environment(name)
+			r.environment(name, word{text: value, literal: set}) // without one it has a value already
 		}
 	}
 }
@@ -341,12 +341,17 @@ func (r *reading) variable(name string) {
 var harmless = []string{"LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI", "DEBUG", "VERBOSE",
 	"CGO_ENABLED", "GOOS", "GOARCH", "GOMAXPROCS", "NODE_ENV", "RAILS_ENV", "RUST_BACKTRACE", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND"}
 
-// environment notes that a variable is handed to programs.
-func (r *reading) environment(name string) {
-	if !slices.Contains(harmless, name) && !(strings.HasPrefix(name, "LC_") && syntax.ValidName(name)) {
+// environment notes that a variable is handed to programs. A number or a switch
+// names no program, whatever the variable is for.
+func (r *reading) environment(name string, value word) {
+	r.variable(name)
+	known := slices.Contains(harmless, name) || strings.HasPrefix(name, "LC_") && syntax.ValidName(name)
+	if !known && !(value.literal && regexpSwitch.MatchString(value.text)) {
 		r.doubt("it sets a variable for other programs, which can change what they run")
 	}
 }
+
+var regexpSwitch = regexp.MustCompile(`^([0-9]{1,9}|true|false|yes|no|on|off)$`)
 
 // awk has system(), pipes, functions called by name, and extensions.
 func (r *reading) awk(name string, args []word) {

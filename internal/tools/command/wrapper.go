@@ -120,11 +120,11 @@ func (r *reading) wrapped(name string, w wrapper, args []word) {
 		if !program[0].literal {
 			break // run will say it
 		}
-		variable, _, assignment := strings.Cut(program[0].text, "=")
+		variable, value, assignment := strings.Cut(program[0].text, "=")
 		if !assignment {
 			break
 		}
-		r.environment(variable)
+		r.environment(variable, word{text: value, literal: true})
 		program = program[1:]
 	}
 	if !ok {
