@@ -105,7 +105,11 @@ func (c devCmd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	err = c.bot(ctx, s, wiring{log: log, redactor: r, hangups: hangups(s)}, slackLn, apiLn)
+	w := wiring{log: log, redactor: r}
+	if s.PolicyFile != "" { // else closing the terminal would leave it running, for nothing
+		w.hangups = hangups()
+	}
+	err = c.bot(ctx, s, w, slackLn, apiLn)
 	return errors.Join(err, local.Close(), g.Wait())
 }
 

@@ -74,12 +74,9 @@ func (b *rulebook) changed(from string, to *policy.Policy, text string, by ledge
 // hangup is who sends SIGHUP: somebody on this machine; nobody knows who.
 var hangup = ledger.Actor{Kind: ledger.ActorOperator, Via: "SIGHUP"}
 
-// hangups are the signals that tell serve and dev to read the policy file again. Without a file a hangup ends the process,
-// as it always did.
-func hangups(s Settings) <-chan os.Signal {
-	if s.PolicyFile == "" {
-		return nil
-	}
+// hangups are the signals that tell the process to read the policy file again. A process that doesn't ask for them is ended
+// by one, as by the end of its terminal.
+func hangups() <-chan os.Signal {
 	c := make(chan os.Signal, 1) // one that waits is enough: it is read after it came
 	signal.Notify(c, syscall.SIGHUP)
 	return c
@@ -91,7 +88,7 @@ func (b *rulebook) obey(ctx context.Context, again <-chan os.Signal) {
 		select {
 		case <-again:
 			if err := b.reload(ctx); err != nil {
-				b.log.Error("the policy file was not taken over; the policy from before stays in force", "file", b.file, "error", err)
+				b.log.Error("nothing was taken over; the policy from before stays in force", "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -102,6 +99,9 @@ func (b *rulebook) obey(ctx context.Context, again <-chan os.Signal) {
 // reload puts what the file says now in force, from the next decision on. Calls that wait for people are judged by it
 // before they start.
 func (b *rulebook) reload(ctx context.Context) error {
+	if b.file == "" {
+		return errors.New("there is no policy file: APPROVALBOT_POLICY_FILE isn't set")
+	}
 	file, text, err := readPolicyFile(b.file)
 	if err != nil {
 		return err

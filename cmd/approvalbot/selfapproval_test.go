@@ -36,19 +36,18 @@ const reportFile = "report.json"
 func approveItself(args []string) {
 	pid, dir, api, slack := args[0], args[1], args[2], args[3]
 	report := map[string]string{
-		"ask the API for asks":         request(http.MethodGet, api+"/api/agent/approvals", ""),
-		"approve through the API":      request(http.MethodPost, api+"/api/agent/approvals/run_1/call_1_2", `{"decision":"approve"}`),
-		"find tokens in environments":  tokensIn(glob("/proc/*/environ"), glob("/proc/*/task/*/environ")),
-		"find tokens in files":         tokensIn(files(dir)),
-		"open files for writing":       writable(files(dir)),
-		"make files beside ours":       made(dir, filepath.Join(dir, "journal"), filepath.Join(dir, "devslack")),
-		"read the bot's memory":        opened("/proc/" + pid + "/mem"),
-		"read the bot's descriptors":   opened(slices.Concat(glob("/proc/"+pid+"/fd/*"), []string{"/proc/" + pid + "/fd/0", "/proc/" + pid + "/fd/3"})...),
-		"read the bot's directory":     opened("/proc/" + pid + "/cwd"),
-		"read by the bot's root":       opened("/proc/" + pid + "/root" + dir),
-		"signal the bot":               signalled(pid),
-		"click in the local Slack":     click(slack),
-		"take the API's place or port": "", // see the attacks of the package confine: there are no sockets
+		"ask the API for asks":        request(http.MethodGet, api+"/api/agent/approvals", ""),
+		"approve through the API":     request(http.MethodPost, api+"/api/agent/approvals/run_1/call_1_2", `{"decision":"approve"}`),
+		"find tokens in environments": tokensIn(glob("/proc/*/environ"), glob("/proc/*/task/*/environ")),
+		"find tokens in files":        tokensIn(files(dir)),
+		"open files for writing":      writable(files(dir)),
+		"make files beside ours":      made(dir, filepath.Join(dir, "journal"), filepath.Join(dir, "devslack")),
+		"read the bot's memory":       opened("/proc/" + pid + "/mem"),
+		"read the bot's descriptors":  opened(slices.Concat(glob("/proc/"+pid+"/fd/*"), []string{"/proc/" + pid + "/fd/0", "/proc/" + pid + "/fd/3"})...),
+		"read the bot's directory":    opened("/proc/" + pid + "/cwd"),
+		"read by the bot's root":      opened("/proc/" + pid + "/root" + dir),
+		"signal the bot":              signalled(pid),
+		"click in the local Slack":    click(slack),
 	}
 	text, err := json.Marshal(report)
 	if err == nil {
@@ -425,6 +424,81 @@ func TestAgentApprovesItselfUnconfined(t *testing.T) {
 			t.Errorf("%s: %q", name, report[name])
 		}
 	}
+}
+
+// With the network on, in serve: the API can be reached and answers nobody without a token, and no token can be had: not
+// from the environment, not from .env, not from the file of tokens.
+func TestAgentWithTheNetworkFindsNoToken(t *testing.T) {
+	mustConfine(t)
+	url, w := localSlack(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, api := filepath.Join(dir, "data"), freeAddress(t)
+	first := fmt.Sprintf("%s=1 %s $PPID %s http://%s ''", asAgent, self, dir, api)
+	turns := `{"turns":[` + shellCall("c1", first) + `,{"text":"ok"}]}`
+	for name, text := range map[string]string{
+		".env":        "SLACK_APP_TOKEN=" + w.App.AppToken + "\n",
+		"tokens.json": `[{"name":"ci","token":"made-up-api-token-1234567890","scopes":["run","read","decide"]}]`,
+		"turns.json":  turns,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newProgram(t, dir, []string{"SLACK_BOT_TOKEN=" + w.App.BotToken, "SLACK_API_URL=" + url + "/api/", "APPROVALBOT_MODEL=script:turns.json",
+		"APPROVALBOT_APPROVERS=channel", "APPROVALBOT_APPROVAL_POLICY=never", "APPROVALBOT_API_ADDR=" + api, "APPROVALBOT_API_TOKENS_FILE=tokens.json",
+		"APPROVALBOT_SHELL_NETWORK=on", "APPROVALBOT_SHELL_READ=" + self}, "serve")
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		p.Process.Signal(syscall.SIGTERM)
+		p.Wait()
+	}()
+	b := &botProcess{t: t, program: p}
+	b.eventually("ready", func() bool { return strings.HasPrefix(request(http.MethodGet, "http://"+api+"/readyz", ""), "200") })
+	req, err := http.NewRequest(http.MethodPost, "http://"+api+"/api/agent", strings.NewReader(`{"task":"go"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer made-up-api-token-1234567890")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var report map[string]string
+	text, err := os.ReadFile(filepath.Join(data, "workspace", reportFile))
+	if err == nil {
+		err = json.Unmarshal(text, &report)
+	}
+	if err != nil {
+		t.Fatalf("%v; the run: %s", err, resp.Status)
+	}
+	for name, said := range report {
+		closed := strings.HasPrefix(said, "401 Unauthorized")
+		if overAPI := strings.Contains(name, "the API"); overAPI && !closed || !overAPI && said != "" {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+}
+
+// freeAddress is a loopback address on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := loopbackListener("--api-addr", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
 }
 
 // mustConfine lets a test go on where commands can be confined.

@@ -32,7 +32,7 @@ func (serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	a, err := newApp(ctx, s, wiring{log: log, redactor: r, hangups: hangups(s)})
+	a, err := newApp(ctx, s, wiring{log: log, redactor: r, hangups: hangups()})
 	if err != nil {
 		return err
 	}

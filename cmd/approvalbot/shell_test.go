@@ -89,3 +89,22 @@ func TestShellIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// The whole way of an approved command, confined, in fake time: approved, its effect in the workspace, its card; and what
+// it may not, told to the model as a command that failed.
+func TestConfinedWorld(t *testing.T) {
+	mustConfine(t)
+	outside := filepath.Join(t.TempDir(), "outside")
+	model := script(t, "["+shellCall("c1", "printf 1 > one")+","+shellCall("c2", "printf 2 > "+outside)+`,{"text":"ok"}]`)
+	inWorld(t, func(s *Settings) { s.Model, s.Shell = model, tools.ShellConfined }, func(w *world) {
+		thread := w.ask("alice", "go")
+		w.click("bob", w.card(thread), "approve")
+		w.click("bob", w.cardOf(thread, "outside"), "approve")
+		if !w.exists("one") {
+			t.Error("what it may do wasn't done")
+		}
+		if _, err := os.Stat(outside); err == nil {
+			t.Error("it wrote outside the workspace")
+		}
+	})
+}

@@ -237,8 +237,23 @@ func TestCommandsAtOnce(t *testing.T) {
 		}
 		done <- end.Text
 	}()
-	if _, err := os.ReadFile(ready); err != nil { // the first has begun
+	f, err := os.OpenFile(ready, os.O_RDWR, 0) // which doesn't wait for the command to open it
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer f.Close()
+	begun := make(chan error, 1)
+	go func() { // it ends with the line, or with the file
+		_, err := f.Read(make([]byte, 1))
+		begun <- err
+	}()
+	select {
+	case err := <-begun:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case text := <-done:
+		t.Fatalf("the first ended: %q", text)
 	}
 	if end := p.run(p.options(), `kill -KILL -1; (kill -KILL "$BOT") 2>/dev/null || echo no`); end.Text != "no\n" {
 		t.Errorf("the second: %q", end.Text)
@@ -268,5 +283,14 @@ func TestOursAmongTheSystems(t *testing.T) {
 	}
 	if end := p.run(p.options(), `cat /etc/hostname >/dev/null && ls /usr/share/doc >/dev/null && echo yes`); end.Text != "yes\n" {
 		t.Errorf("without that: %q", end.Text)
+	}
+}
+
+// A command can signal what it started, and not the keeper that ends it.
+func TestOnlyItsOwnCanBeSignalled(t *testing.T) {
+	p := newPlace(t)
+	const others = `sleep 1000 & own=$!; for p in /proc/[0-9]*; do p=${p#/proc/}; [ "$p" = $$ ] || ! kill -0 "$p" 2>/dev/null || [ "$p" = "$own" ] || echo "$p"; done; kill -0 $own && echo own`
+	if end := p.run(p.options(), others); end.Text != "own\n" {
+		t.Errorf("it can signal %q", end.Text)
 	}
 }
