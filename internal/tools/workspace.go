@@ -146,28 +146,28 @@ func (w *workspace) regular(name string, info os.FileInfo) error {
 	return nil
 }
 
-// read returns the whole content of a regular file.
-func (w *workspace) read(name string) ([]byte, error) {
-	f, _, err := w.openRegular(name)
+// read returns a regular file as it is now.
+func (w *workspace) read(name string) (snapshot, error) {
+	f, info, err := w.openRegular(name)
 	if err != nil {
-		return nil, err
+		return snapshot{}, err
 	}
 	defer f.Close()
 	// The size was checked, but files grow.
 	content, err := io.ReadAll(io.LimitReader(f, w.maxFile+1))
 	if err != nil {
-		return nil, fileError(name, err)
+		return snapshot{}, fileError(name, err)
 	}
 	if int64(len(content)) > w.maxFile {
-		return nil, errorf(CodeTooLarge, "%s has more than %d bytes, which is the most that can be worked with.", name, w.maxFile)
+		return snapshot{}, errorf(CodeTooLarge, "%s has more than %d bytes, which is the most that can be worked with.", name, w.maxFile)
 	}
-	return content, nil
+	return snapshot{content, info}, nil
 }
 
 // write replaces the file of that name as a whole, or creates it and the
 // directories above it: readers see the old content or the new, never a part.
 // The caller holds w.writing.
-func (w *workspace) write(ctx context.Context, name string, content []byte) (created bool, err error) {
+func (w *workspace) write(ctx context.Context, name string, content []byte, b binding) (created bool, err error) {
 	if int64(len(content)) > w.maxFile {
 		return false, errorf(CodeTooLarge, "The content has %d bytes; %d is the most that can be written.", len(content), w.maxFile)
 	}
@@ -183,10 +183,17 @@ func (w *workspace) write(ctx context.Context, name string, content []byte) (cre
 	if err != nil {
 		return false, err
 	}
+	if err := b.check(name, old); err != nil {
+		return false, err
+	}
 	if err := ctx.Err(); err != nil {
 		return false, errorf(CodeAborted, "Stopped before %s was written; nothing was changed.", name)
 	}
-	if err := replace(parent, path.Base(name), content, old); err != nil {
+	err = replace(parent, path.Base(name), content, old, b.absent)
+	if b.absent && errors.Is(err, fs.ErrExist) {
+		return false, errorf(CodeConflict, "%s was created by something else in this moment; nothing was written.", name)
+	}
+	if err != nil {
 		return false, fileError(name, err)
 	}
 	return old == nil, nil
@@ -265,8 +272,9 @@ func (w *workspace) target(parent *os.Root, name string) (os.FileInfo, error) {
 }
 
 // replace puts content under the name by way of a temporary file beside it,
-// with the permissions of the old file if there is one.
-func replace(dir *os.Root, base string, content []byte, old os.FileInfo) (err error) {
+// with the permissions of the old file if there is one. A fresh one replaces
+// nothing: whatever stands there by now stays.
+func replace(dir *os.Root, base string, content []byte, old os.FileInfo, fresh bool) (err error) {
 	temp := ".approvalbot-" + rand.Text() + ".tmp"
 	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
 	if err != nil {
@@ -290,6 +298,12 @@ func replace(dir *os.Root, base string, content []byte, old os.FileInfo) (err er
 		err = closeErr
 	}
 	if err != nil {
+		return err
+	}
+	if fresh {
+		if err = dir.Link(temp, base); err == nil {
+			dir.Remove(temp)
+		}
 		return err
 	}
 	return dir.Rename(temp, base)
