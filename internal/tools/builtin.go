@@ -62,7 +62,7 @@ func OpenBuiltin(o Options) (*Builtin, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &writeFile{w}, &editFile{w}}}
+	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &searchFiles{w}, &writeFile{w}, &editFile{w}}}
 	if o.Shell == ShellUnconfined {
 		b.tools = append(b.tools, newShell(w.dir, o))
 	}

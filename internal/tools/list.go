@@ -179,9 +179,7 @@ func (l *listing) read(name string) ([]fs.DirEntry, error) {
 // line is one entry for the model: the name, quoted if it could be mistaken for
 // more than a name, and what it is.
 func line(shown string, entry fs.DirEntry) string {
-	if hasControl(shown) || strings.HasPrefix(shown, "[") {
-		shown = strconv.Quote(shown)
-	}
+	shown = quoteName(shown)
 	switch {
 	case entry.IsDir():
 		return shown + "/"
@@ -195,4 +193,13 @@ func line(shown string, entry fs.DirEntry) string {
 		return shown // gone meanwhile
 	}
 	return fmt.Sprintf("%s (%s)", shown, bytesOf(int(info.Size())))
+}
+
+// quoteName is a path for a line of its own, quoted if it could be mistaken for
+// more than that.
+func quoteName(shown string) string {
+	if hasControl(shown) || strings.HasPrefix(shown, "[") {
+		return strconv.Quote(shown)
+	}
+	return shown
 }

@@ -78,12 +78,17 @@ func cleanPath(name string) (string, error) {
 // open opens a file or directory for reading, having made sure that it is one
 // that tools may see.
 func (w *workspace) open(name string) (*os.File, os.FileInfo, error) {
+	return w.openIn(w.protected.look(), name)
+}
+
+// openIn is open for somebody who has looked already.
+func (w *workspace) openIn(l *look, name string) (*os.File, os.FileInfo, error) {
 	// Without O_NONBLOCK opening a FIFO would wait for somebody to write to it.
 	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fileError(name, err)
 	}
-	info, err := w.check(name, f)
+	info, err := l.check(name, f)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -91,7 +96,8 @@ func (w *workspace) open(name string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-func (w *workspace) check(name string, f *os.File) (os.FileInfo, error) {
+// check tells what was opened, unless it is protected.
+func (l *look) check(name string, f *os.File) (os.FileInfo, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fileError(name, err)
@@ -100,7 +106,7 @@ func (w *workspace) check(name string, f *os.File) (os.FileInfo, error) {
 	if err != nil {
 		return nil, fileError(name, err)
 	}
-	if w.protected.covers(real) || linkCount(info) > 1 && !info.IsDir() && w.protected.links(info) {
+	if l.covers(real) || linkCount(info) > 1 && !info.IsDir() && l.links(info) {
 		return nil, errProtected(name)
 	}
 	return info, nil
@@ -118,8 +124,8 @@ func linkCount(info os.FileInfo) uint64 {
 }
 
 // openRegular opens a regular file of bearable size for reading.
-func (w *workspace) openRegular(name string) (*os.File, os.FileInfo, error) {
-	f, info, err := w.open(name)
+func (w *workspace) openRegular(l *look, name string) (*os.File, os.FileInfo, error) {
+	f, info, err := w.openIn(l, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,7 +154,12 @@ func (w *workspace) regular(name string, info os.FileInfo) error {
 
 // read returns a regular file as it is now.
 func (w *workspace) read(name string) (snapshot, error) {
-	f, info, err := w.openRegular(name)
+	return w.readIn(w.protected.look(), name)
+}
+
+// readIn is read for somebody who has looked already.
+func (w *workspace) readIn(l *look, name string) (snapshot, error) {
+	f, info, err := w.openRegular(l, name)
 	if err != nil {
 		return snapshot{}, err
 	}
