@@ -42,6 +42,7 @@ type app struct {
 	slack     *slackui.UI
 	api       *api.Server
 	metrics   *metrics.Metrics
+	own       []net.Addr
 	head      int64 // of the journal when it was opened: what follows is this process's doing
 	modelName string
 }
@@ -52,11 +53,12 @@ type wiring struct {
 	http     *http.Client      // for Slack's Web API; nil: the default
 	dialer   *websocket.Dialer // for the socket; nil: the default
 	redactor *redact.Redactor
+	own      []net.Addr // what this process listens on, besides what the settings say
 }
 
 // newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
 func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
-	a := &app{settings: s, log: w.log, metrics: metrics.New(version())}
+	a := &app{settings: s, log: w.log, metrics: metrics.New(version()), own: w.own}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -141,7 +143,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	a.head = head.Seq
-	a.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
+	a.builtin, err = tools.OpenBuiltin(s.toolOptions(messenger{a}, a.own...))
 	if err != nil {
 		return agent.Config{}, err
 	}

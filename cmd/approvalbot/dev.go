@@ -41,7 +41,7 @@ func devSetting(name string) bool {
 	case "APPROVALBOT_APPROVERS", "APPROVALBOT_REQUESTERS", "APPROVALBOT_CHANNELS", "APPROVALBOT_QUORUM",
 		"APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_APPROVAL_POLICY", "APPROVALBOT_SANDBOX", "APPROVALBOT_SHELL",
 		"APPROVALBOT_INSTRUCTIONS", "APPROVALBOT_MAX_ROUNDS", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_DRAIN_TIMEOUT",
-		"APPROVALBOT_LOG_LEVEL", "APPROVALBOT_API_TOKENS_FILE":
+		"APPROVALBOT_LOG_LEVEL", "APPROVALBOT_API_TOKENS_FILE", "APPROVALBOT_HTTP", "APPROVALBOT_HTTP_ALLOW":
 		return true
 	}
 	return false
@@ -79,7 +79,7 @@ func (c devCmd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	err = c.bot(ctx, s, wiring{log: log, redactor: r}, slackLn, apiLn)
+	err = c.bot(ctx, s, wiring{log: log, redactor: r, own: []net.Addr{slackLn.Addr(), apiLn.Addr()}}, slackLn, apiLn)
 	return errors.Join(err, local.Close(), g.Wait())
 }
 

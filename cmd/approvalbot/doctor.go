@@ -81,7 +81,7 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	}
 	_, err := s.complete()
 	if d.check("workspace", s.Workspace, err) {
-		b, err := tools.OpenBuiltin(tools.Options{Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell})
+		b, err := tools.OpenBuiltin(s.toolOptions(nil))
 		if err == nil {
 			err = b.Close()
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 
 	"approvalbot/internal/redact"
@@ -29,7 +30,7 @@ func (serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	a, err := newApp(ctx, s, wiring{log: log, redactor: r})
+	a, err := newApp(ctx, s, wiring{log: log, redactor: r, own: []net.Addr{ln.Addr()}})
 	if err != nil {
 		return err
 	}

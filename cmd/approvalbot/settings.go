@@ -41,6 +41,9 @@ type Settings struct {
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
 	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
 
+	HTTP      string   `envconfig:"APPROVALBOT_HTTP" default:"on" desc:"on or off: whether there is a tool that makes HTTP requests, to the public internet only"`
+	HTTPAllow []string `envconfig:"APPROVALBOT_HTTP_ALLOW" desc:"hosts that it may reach although they are on this machine or in a private network: a list of HOST:PORT, or HOST for ports 80 and 443"`
+
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
@@ -246,6 +249,9 @@ func (s *Settings) check() error {
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	bad(s.Shell == tools.ShellConfined, "APPROVALBOT_SHELL=confined: this version can't confine commands yet; choose off or unconfined")
+	if err := s.checkHTTP(); err != nil {
+		wrong = append(wrong, err)
+	}
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}
