@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -237,7 +238,7 @@ func (u *UI) names(ctx context.Context, ids []string) (all []string) {
 
 var (
 	mentionIn = regexp.MustCompile(`<@([UW][A-Z0-9]{1,30})>`)
-	addressIn = regexp.MustCompile(`https?://[^\s<>"'\x60]+`)
+	addressIn = regexp.MustCompile(`https?://[^\s<>|"'\x60]+`)
 )
 
 // post renders a post: its words, which can mention nobody but whom they name, and
@@ -245,7 +246,7 @@ var (
 func (v *renderer) post(p Post, names []string) (rendering, int) {
 	clean, hits := v.redactor.Text(p.Text)
 	section := &slack.RichTextSection{Type: slack.RTESection}
-	rest := clean
+	rest := prose(clean) // whole: at the end of a piece a blank would look like one that hides something
 	for rest != "" {
 		m := mentionIn.FindStringSubmatchIndex(rest)
 		if m == nil {
@@ -271,31 +272,32 @@ func (v *renderer) post(p Post, names []string) (rendering, int) {
 	}, len(hits)
 }
 
-// written is text as it is, except that an address is a link to itself.
+// written is visible text as it is, except that an address is a link to itself.
 func written(s string) (out []element) {
 	plainText := func(s string) {
-		for _, piece := range pieces(prose(s), maxTextChars) {
-			if piece != "" {
-				out = append(out, text(piece))
-			}
+		for _, piece := range pieces(s, maxTextChars) {
+			out = append(out, text(piece))
 		}
 	}
-	for {
-		m := addressIn.FindStringIndex(s)
-		if m == nil {
-			plainText(s)
-			return out
+	start := 0
+	for _, m := range addressIn.FindAllStringIndex(s, -1) {
+		address := strings.TrimRight(s[m[0]:m[1]], ".,;:!?)]}")
+		if !linkable(address) {
+			continue
 		}
-		end := m[0] + len(strings.TrimRight(s[m[0]:m[1]], ".,;:!?)]}"))
-		address := s[m[0]:end]
-		plainText(s[:m[0]])
-		if shown := prose(address); shown == address && len(address) <= maxLink {
-			out = append(out, slack.NewRichTextSectionLinkElement(address, address, nil))
-		} else {
-			plainText(address) // something in it can't be seen, or it is longer than links are
-		}
-		s = s[end:]
+		plainText(s[start:m[0]])
+		out = append(out, slack.NewRichTextSectionLinkElement(address, address, nil))
+		start = m[0] + len(address)
 	}
+	plainText(s[start:])
+	return out
+}
+
+// linkable tells whether an address is one that can be clicked and be read for what
+// it is: a backslash is the mark of something that can't be seen.
+func linkable(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && u.User == nil && len(address) <= maxLink && !strings.Contains(address, `\`)
 }
 
 // deliver sends a rendering once: again only after Slack said that it did not take
