@@ -238,6 +238,7 @@ func (u *UI) names(ctx context.Context, ids []string) (all []string) {
 
 var (
 	mentionIn = regexp.MustCompile(`<@([UW][A-Z0-9]{1,30})>`)
+	lineEnds  = regexp.MustCompile(`[ \t\r]+(\n)`)
 	addressIn = regexp.MustCompile(`https?://[^\s<>|"'\x60]+`)
 )
 
@@ -246,7 +247,9 @@ var (
 func (v *renderer) post(p Post, names []string) (rendering, int) {
 	clean, hits := v.redactor.Text(p.Text)
 	section := &slack.RichTextSection{Type: slack.RTESection}
-	rest := prose(clean) // whole: at the end of a piece a blank would look like one that hides something
+	// Without the blanks that end lines, which nobody would miss; and whole, because at the end of a piece a blank would look
+	// like one of those.
+	rest := prose(strings.TrimRight(lineEnds.ReplaceAllString(clean, "$1"), " \t\r\n"))
 	for rest != "" {
 		m := mentionIn.FindStringSubmatchIndex(rest)
 		if m == nil {

@@ -57,7 +57,7 @@ func TestPost(t *testing.T) {
 		general := w.channel("general")
 		bob := w.user("bob")
 		posted, err := w.post(Post{
-			To: "#general", Text: "Deployed <@" + bob + "> <@" + w.user("alice") + "> <!channel> @here & <https://x.example|good>: see https://ci.example/1?a=b.",
+			To: "#general", Text: "Deployed <@" + bob + "> <@" + w.user("alice") + "> <!channel> @here & <https://x.example|good>: see https://ci.example/1?a=b.\t\nOr not. \n",
 			Mention: []string{bob}, For: []string{w.user("alice"), "token:ci"}, Run: "run_1",
 		})
 		if err != nil || posted.Channel != general || posted.TS == "" {
@@ -84,7 +84,7 @@ func TestPost(t *testing.T) {
 		for _, e := range blocks[0].Elements[0].Elements {
 			said.WriteString("[" + e.Type + " " + e.Text + e.UserID + "]")
 		}
-		want := "[text Deployed ][user " + bob + "][text  ][text <@" + w.user("alice") + ">][text  <!channel> @here & <][link https://x.example][text |good>: see ][link https://ci.example/1?a=b][text .]"
+		want := "[text Deployed ][user " + bob + "][text  ][text <@" + w.user("alice") + ">][text  <!channel> @here & <][link https://x.example][text |good>: see ][link https://ci.example/1?a=b][text .\nOr not.]"
 		if said.String() != want {
 			t.Errorf("it says  %s\nnot      %s", said.String(), want)
 		}

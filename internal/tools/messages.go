@@ -76,6 +76,7 @@ var (
 	personID   = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
 	channelID  = regexp.MustCompile(`^[CG][A-Z0-9]{1,30}$`)
 	channelTag = regexp.MustCompile(`^#[^\s#@,<>&|]{1,80}$`)
+	crowd      = regexp.MustCompile(`<!|@(?i:channel|here|everyone|group)\b`)
 	mentioned  = regexp.MustCompile(`<@([UW][A-Z0-9]{1,30})>`)
 )
 
@@ -165,6 +166,9 @@ func (t *postMessage) Describe(args json.RawMessage) (Preview, error) {
 	}
 	if ids := a.mentions(); len(ids) > 0 {
 		p.Notes = append(p.Notes, "It mentions "+strings.Join(ids, ", ")+", who will be notified.")
+	}
+	if crowd.MatchString(a.Text) {
+		p.Notes = append(p.Notes, "What reads like a mention of a channel or a group stays text and notifies nobody.")
 	}
 	p.Notes = append(p.Notes, "It can't be taken back. Under it stands on whose behalf it was posted.")
 	return p, nil

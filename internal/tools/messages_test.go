@@ -39,6 +39,7 @@ func TestPostMessage(t *testing.T) {
 		Summary: "Post a message to Bob (U0BOB)", Target: "U0BOB", Kind: KindText, Body: "Hi <@U2> <@U3>, <@U2> and <!channel>",
 		Notes: []string{
 			`Only if U0BOB is called "Bob".`, "It mentions U2, U3, who will be notified.",
+			"What reads like a mention of a channel or a group stays text and notifies nobody.",
 			"It can't be taken back. Under it stands on whose behalf it was posted.",
 		},
 	}
