@@ -331,13 +331,30 @@ func TestNothingLeadsOut(t *testing.T) {
 	if p.content(secret) != "secret" || len(entries) != 1 {
 		t.Errorf("outside there is %v, and %q", entries, p.content(secret))
 	}
-	// A link that stays inside is fine to read, and isn't written through.
-	p.put(filepath.Join(p.dir, "real"), "r", 0o644)
-	p.must(os.Symlink("real", filepath.Join(p.dir, "inside")))
-	if got := p.do("read_file", members{"path": "inside"}); !strings.HasPrefix(got, "r\n[") {
-		t.Errorf("got %q", got)
+}
+
+// A call is judged by its path, so the path has to be the file's own: a link that stays inside would let a rule for one
+// directory be passed by another name of it.
+func TestAPathIsTheFilesOwn(t *testing.T) {
+	p := newPlace(t, Options{})
+	p.put(filepath.Join(p.dir, "prod", "real"), "r", 0o644)
+	p.must(os.Symlink("prod/real", filepath.Join(p.dir, "inside")))
+	p.must(os.Symlink("prod", filepath.Join(p.dir, "test")))
+	for path, own := range map[string]string{"inside": "prod/real", "test/real": "prod/real"} {
+		p.refuse("read_file", members{"path": path}, CodeNotAllowed, path+" is another name of "+own)
+		p.refuse("search_files", members{"path": path, "content": "r"}, CodeNotAllowed, "another name of "+own)
+		p.refuse("edit_file", members{"path": path, "old_string": "r", "new_string": "x", "version": versionOf([]byte("r"))}, CodeNotAllowed, "another name of "+own)
 	}
+	p.refuse("list_files", members{"path": "test"}, CodeNotAllowed, "another name of prod")
+	p.refuse("write_file", members{"path": "test/real", "content": "x"}, CodeNotAllowed, "another name of prod/real")
+	p.refuse("write_file", members{"path": "test/new/deep", "content": "x"}, CodeNotAllowed, "another name of prod/new/deep")
 	p.refuse("write_file", members{"path": "inside", "content": "x"}, CodeNotAllowed, "symbolic link")
+	if _, err := os.Stat(filepath.Join(p.dir, "prod", "new")); err == nil || p.content(filepath.Join(p.dir, "prod", "real")) != "r" {
+		t.Error("it was written")
+	}
+	// By its own name, as it may be spelled, it is fine.
+	p.do("read_file", members{"path": ".//prod/./real"})
+	p.do("write_file", members{"path": "prod/real", "content": "x"})
 }
 
 func TestRegularFilesOnly(t *testing.T) {

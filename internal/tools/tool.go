@@ -25,8 +25,9 @@
 //
 // The file tools work through an [os.Root] on the workspace: no path leads out
 // of it, whatever links there are. They touch regular files only, write
-// atomically, and refuse the program's own files (Options.Protected). A change
-// names the version of the file that it was made for; see version.go.
+// atomically, and refuse the program's own files (Options.Protected). The path of
+// a call is the file's own, so that rules judge what is touched. A change names
+// the version of the file that it was made for; see version.go.
 //
 // # Beyond the workspace
 //

@@ -22,7 +22,8 @@ import (
 //
 // Every access goes through root, so no path and no link leads out. On top of
 // that an opened file is asked for its real path before anything is done with
-// it: what was opened is what gets checked, however links change meanwhile.
+// it: what was opened is what gets checked, however links change meanwhile, and
+// it has to be what the call says by name.
 type workspace struct {
 	root      *os.Root
 	dir       string // absolute, links resolved
@@ -88,7 +89,7 @@ func (w *workspace) openIn(l *look, name string) (*os.File, os.FileInfo, error) 
 	if err != nil {
 		return nil, nil, fileError(name, err)
 	}
-	info, err := l.check(name, f)
+	info, err := w.check(l, name, f)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -96,8 +97,8 @@ func (w *workspace) openIn(l *look, name string) (*os.File, os.FileInfo, error) 
 	return f, info, nil
 }
 
-// check tells what was opened, unless it is protected.
-func (l *look) check(name string, f *os.File) (os.FileInfo, error) {
+// check tells what was opened, unless it is protected or isn't what the name says.
+func (w *workspace) check(l *look, name string, f *os.File) (os.FileInfo, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fileError(name, err)
@@ -109,7 +110,21 @@ func (l *look) check(name string, f *os.File) (os.FileInfo, error) {
 	if l.covers(real) || linkCount(info) > 1 && !info.IsDir() && l.links(info) {
 		return nil, errProtected(name)
 	}
-	return info, nil
+	return info, w.named(name, real)
+}
+
+// named makes sure that a path is the file's own one. People and rules judge a call
+// by its path, so one that gets to the file by way of a link, or of other letters
+// where the file system doesn't tell large from small, would be judged as another.
+func (w *workspace) named(name, real string) error {
+	if real == filepath.Join(w.dir, name) {
+		return nil
+	}
+	own, err := filepath.Rel(w.dir, real)
+	if err != nil || !filepath.IsLocal(own) {
+		return errorf(CodeNotAllowed, "%s leads out of the workspace.", name)
+	}
+	return errorf(CodeNotAllowed, "%s is another name of %s, by a link for instance; use that.", name, own)
 }
 
 func errProtected(name string) error {
@@ -261,7 +276,7 @@ func (w *workspace) mayWrite(dir *os.Root, name, rest string) error {
 	if w.protected.covers(filepath.Join(real, rest)) {
 		return errProtected(name)
 	}
-	return nil
+	return w.named(name, filepath.Join(real, rest))
 }
 
 // target looks at what stands where the file is to be written: nil if nothing
