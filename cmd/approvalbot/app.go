@@ -45,6 +45,7 @@ type app struct {
 	api       *api.Server
 	metrics   *metrics.Metrics
 	hangups   <-chan os.Signal
+	own       []net.Addr
 	head      int64 // of the journal when it was opened: what follows is this process's doing
 	modelName string
 	modelHTTP *http.Client
@@ -58,11 +59,12 @@ type wiring struct {
 	model    *http.Client      // for the model's provider; nil: the model's own
 	redactor *redact.Redactor
 	hangups  <-chan os.Signal // SIGHUP: read the policy file again; nil: never
+	own      []net.Addr       // what this process listens on, besides what the settings say
 }
 
 // newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
 func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
-	a := &app{settings: s, log: w.log, metrics: metrics.New(version()), modelHTTP: w.model, hangups: w.hangups}
+	a := &app{settings: s, log: w.log, metrics: metrics.New(version()), modelHTTP: w.model, hangups: w.hangups, own: w.own}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -149,7 +151,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err := a.rules.begin(ctx, a.journal); err != nil {
 		return agent.Config{}, err
 	}
-	if a.builtin, err = a.settings.openTools(); err != nil {
+	if a.builtin, err = a.settings.openTools(messenger{a}, a.own...); err != nil {
 		return agent.Config{}, err
 	}
 	if err := a.settings.readOnlyCommands(); err != nil { // now that it is settled what holds the shell

@@ -54,6 +54,8 @@ func devSetting(name string) bool {
 		"APPROVALBOT_SHELL_READ",
 		"APPROVALBOT_SHELL_WRITE",
 		"APPROVALBOT_SHELL_READONLY",
+		"APPROVALBOT_HTTP",
+		"APPROVALBOT_HTTP_ALLOW",
 		"APPROVALBOT_INSTRUCTIONS",
 		"APPROVALBOT_MAX_ROUNDS",
 		"APPROVALBOT_MAX_ASKS",
@@ -105,7 +107,7 @@ func (c devCmd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	w := wiring{log: log, redactor: r}
+	w := wiring{log: log, redactor: r, own: []net.Addr{slackLn.Addr(), apiLn.Addr()}}
 	if s.PolicyFile != "" { // else closing the terminal would leave it running, for nothing
 		w.hangups = hangups()
 	}

@@ -72,7 +72,7 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	}
 	_, err := s.complete()
 	if d.check("workspace", s.Workspace, err) {
-		b, err := s.openTools()
+		b, err := s.openTools(nil)
 		if d.check("tools", "ready", err) {
 			d.shell(s, b)
 			b.Close()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 
 	"approvalbot/internal/redact"
@@ -32,7 +33,7 @@ func (serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	a, err := newApp(ctx, s, wiring{log: log, redactor: r, hangups: hangups()})
+	a, err := newApp(ctx, s, wiring{log: log, redactor: r, hangups: hangups(), own: []net.Addr{ln.Addr()}})
 	if err != nil {
 		return err
 	}

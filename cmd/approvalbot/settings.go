@@ -47,6 +47,9 @@ type Settings struct {
 
 	ShellReadOnly readOnlyCommands `envconfig:"APPROVALBOT_SHELL_READONLY" default:"ask" desc:"ask, or allow: under on_request nobody is asked about one literal command of a short list that only looks (docs/commands.md); needs APPROVALBOT_SHELL=confined"`
 
+	HTTP      string   `envconfig:"APPROVALBOT_HTTP" default:"on" desc:"on or off: whether there is a tool that makes HTTP requests, to the public internet only"`
+	HTTPAllow []string `envconfig:"APPROVALBOT_HTTP_ALLOW" desc:"hosts that it may reach although they are on this machine or in a private network: a list of HOST:PORT, or HOST for ports 80 and 443"`
+
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	ActionsFile  string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
@@ -261,6 +264,9 @@ func (s *Settings) check() error {
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	wrong = append(wrong, s.checkModel()...)
+	if err := s.checkHTTP(); err != nil {
+		wrong = append(wrong, err)
+	}
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}

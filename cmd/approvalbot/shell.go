@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 
@@ -39,11 +40,10 @@ func (s *Settings) checkShell() (wrong []error) {
 
 // openTools opens the built-in tools and settles what holds commands. Where nobody said, they are confined; where that
 // can't be, the shell is what it falls back to (nothing in serve, unconfined in dev), and unconfinable says why.
-func (s *Settings) openTools() (*tools.Builtin, error) {
-	o := tools.Options{
-		Workspace: s.Workspace, Protected: s.protected(), Shell: s.Shell,
-		ShellRead: s.ShellRead, ShellWrite: s.ShellWrite, ShellNetwork: bool(s.ShellNetwork),
-	}
+//
+// The messenger may be nil; own are the addresses that this process listens on.
+func (s *Settings) openTools(m tools.Messenger, own ...net.Addr) (*tools.Builtin, error) {
+	o := s.toolOptions(m, own...)
 	if s.Shell != "" {
 		b, err := tools.OpenBuiltin(o)
 		if err != nil && s.Shell == tools.ShellConfined {

@@ -32,7 +32,7 @@ func TestShellChoice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(tt.in)
 			s := Settings{Workspace: workspace, DataDir: t.TempDir(), Shell: tt.set, shellFallback: tt.fallback}
-			b, err := s.openTools()
+			b, err := s.openTools(nil)
 			if tt.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wrong) {
 					t.Fatalf("got %v", err)

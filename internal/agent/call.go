@@ -252,13 +252,22 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 		return halted(err)
 	}
 	start := time.Now()
-	out, err := callTool(ctx, tool, args)
+	out, err := callTool(tools.WithCaller(ctx, r.caller(t)), tool, args)
 	f := &ledger.ToolFinished{State: ledger.OutputAvailable, Output: out.Text}
 	if err != nil {
 		f = toolFailure(ctx, err)
 	}
 	f.Elapsed = time.Since(start)
 	return halted(r.finishStarted(ctx, t, f))
+}
+
+// caller is who a call is made for, for tools that have to say it.
+func (r *run) caller(t target) tools.Caller {
+	c := tools.Caller{Run: r.id, Call: t.call.ID}
+	for _, p := range r.started.Requesters {
+		c.Requesters = append(c.Requesters, p.ID)
+	}
+	return c
 }
 
 // withdrawn tells whether an append failed only because the run ended while it was still queued: nothing was written.

@@ -187,11 +187,16 @@ func (d *directory) Group(ctx context.Context, group string) ([]string, error) {
 // look answers a question from what is kept or from Slack. The caller's ctx ends its waiting, not the question: a slow
 // answer is then there for the next who asks.
 func look[T any](ctx context.Context, d *directory, key string, ask func(context.Context) (T, error)) (T, error) {
+	return lookFor(ctx, d, key, lookUpLimit, ask)
+}
+
+// lookFor is look for a question whose answer may take longer.
+func lookFor[T any](ctx context.Context, d *directory, key string, limit time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	if v, ok := d.recall(key); ok {
 		return v.(T), nil
 	}
 	answer := d.flight.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		v, err := ask(ctx)
 		if err == nil {

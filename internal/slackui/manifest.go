@@ -22,10 +22,12 @@ var methodScopes = map[string][]string{
 	"chat.update":                  {"chat:write"},
 	"chat.postEphemeral":           {"chat:write"},
 	"conversations.info":           {"channels:read", "groups:read", "im:read"},
+	"conversations.list":           {"channels:read", "groups:read", "im:read"}, // a channel by its name, a direct message
 	"conversations.members":        {"channels:read", "groups:read", "im:read"},
 	"conversations.history":        {"channels:history", "groups:history", "im:history"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history"},
 	"users.info":                   {"users:read"},
+	"users.list":                   {"users:read"}, // a person by their name
 	"usergroups.users.list":        {"usergroups:read"},
 	"views.open":                   nil,
 	"views.update":                 nil,

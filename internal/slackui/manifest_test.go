@@ -60,6 +60,8 @@ var clientMethods = map[string][]string{
 	"GetConversationRepliesContext": {"conversations.replies"},
 	"GetConversationInfoContext":    {"conversations.info"},
 	"GetUsersInConversationContext": {"conversations.members"},
+	"GetConversationsContext":       {"conversations.list"},
+	"GetUsersContext":               {"users.list"},
 	"GetUserInfoContext":            {"users.info"},
 	"GetUserGroupMembersContext":    {"usergroups.users.list"},
 	"OpenViewContext":               {"views.open"},

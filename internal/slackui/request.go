@@ -114,12 +114,12 @@ func indented(arguments string) string {
 //     as a path or a URL (a URL's password hides nothing of that), or with characters
 //     in it that a shell reads: what looks like a quoted password to us may be the
 //     end of a quote and a command to the shell
-//   - in a diff: the name of the file is in the target, so nothing of the body counts
+//   - in a diff or a text: the name of the file, or who will read it, is in the target, so nothing of the body counts
 //   - in JSON: the value of a member that is called like a place or a program
 func hides(kind, body string, hits []redact.Hit) bool {
 	for _, h := range hits {
 		switch kind {
-		case "diff":
+		case "diff", "text": // what it is about is in the target
 		case "command":
 			if h.HidesAny(shellSigns) || startsCommand(body[:h.Start]) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
 				return true

@@ -33,6 +33,10 @@ type Options struct {
 	// MaxFile is the size in bytes up to which files are read and written; 0
 	// means 4 MiB.
 	MaxFile int64
+	// HTTP says what http_request may reach; nil: there is no such tool.
+	HTTP *HTTPOptions
+	// Messenger reaches people; nil: there are no tools that do.
+	Messenger Messenger
 	// MaxOutput is how many bytes of a command's output are kept; 0 means
 	// 32 KiB.
 	MaxOutput int
@@ -67,16 +71,34 @@ func OpenBuiltin(o Options) (*Builtin, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &writeFile{w}, &editFile{w}}}
-	if o.Shell == ShellOff {
-		return b, nil
+	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &searchFiles{w}, &writeFile{w}, &editFile{w}}}
+	if o.Shell != ShellOff {
+		if b.shell, err = newShell(w.dir, o); err != nil {
+			b.Close()
+			return nil, err
+		}
+		b.tools = append(b.tools, b.shell)
 	}
-	if b.shell, err = newShell(w.dir, o); err != nil {
+	if err := b.beyond(o); err != nil {
 		b.Close()
 		return nil, err
 	}
-	b.tools = append(b.tools, b.shell)
 	return b, nil
+}
+
+// beyond adds the tools that reach beyond the workspace.
+func (b *Builtin) beyond(o Options) error {
+	if o.HTTP != nil {
+		t, err := newHTTPRequest(*o.HTTP)
+		if err != nil {
+			return err
+		}
+		b.tools = append(b.tools, t)
+	}
+	if o.Messenger != nil {
+		b.tools = append(b.tools, &lookupUser{o.Messenger}, &postMessage{o.Messenger})
+	}
+	return nil
 }
 
 // Tools returns the tools, in the order in which they should be offered.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -28,7 +29,7 @@ type readFileArgs struct {
 func (t *readFile) Spec() Spec {
 	return Spec{
 		Name:        "read_file",
-		Description: fmt.Sprintf("Read a text file of the workspace. Returns at most %d lines and %d KiB; use offset and limit for more.", readLines, readBytes>>10),
+		Description: fmt.Sprintf("Read a text file of the workspace, as it is, without line numbers. Returns at most %d lines and %d KiB; use offset and limit for more. The last line, in brackets, is not part of the file: it says what is missing, and the file's version, which edit_file needs.", readLines, readBytes>>10),
 		InputSchema: object([]string{"path"}, map[string]*jsonschema.Schema{
 			"path":   pathSchema("Path of the file, relative to the workspace."),
 			"offset": intSchema("The first line to return, counted from 1.", 1, 1<<30),
@@ -66,23 +67,61 @@ func (t *readFile) Call(ctx context.Context, args json.RawMessage) (Output, erro
 	if err != nil {
 		return Output{}, err
 	}
-	content, err := t.w.read(name)
+	file, err := t.w.read(name)
 	if err != nil {
 		return Output{}, err
 	}
-	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
-		return Output{}, errorf(CodeInvalidArguments, "%s is not a text file.", a.Path)
+	if !isText(file.content) {
+		return Output{Text: fmt.Sprintf("[%s is %s of %s, so it isn't shown. Version %s.]", a.Path, binaryKind(file.content), bytesOf(len(file.content)), file.version())}, nil
 	}
-	return excerpt(a, content)
+	return excerpt(a, file)
 }
 
-// excerpt returns the lines that were asked for, as far as they fit, and says
-// in a last line in brackets what is missing.
-func excerpt(a readFileArgs, content []byte) (Output, error) {
-	if len(content) == 0 {
-		return Output{Text: "[The file is empty.]"}, nil
+// Facts says which file it is about.
+func (t *readFile) Facts(args json.RawMessage) Facts { return pathFacts(args) }
+
+// pathFacts are the facts of a tool that is about one path of the workspace.
+func pathFacts(args json.RawMessage) Facts {
+	var a struct {
+		Path string `json:"path"`
 	}
-	lines := strings.SplitAfter(string(content), "\n")
+	if json.Unmarshal(args, &a) != nil {
+		return Facts{}
+	}
+	if a.Path == "" {
+		return Facts{Path: "."}
+	}
+	name, err := cleanPath(a.Path)
+	if err != nil {
+		return Facts{}
+	}
+	return Facts{Path: name}
+}
+
+// isText tells whether a content can be shown to a model, and edited by one.
+func isText(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
+
+// binaryKind says what a content that is no text is, as far as its first bytes
+// tell.
+func binaryKind(content []byte) string {
+	kind, _, _ := strings.Cut(http.DetectContentType(content), ";")
+	switch {
+	case strings.HasPrefix(kind, "text/"):
+		return "a file of text that is not UTF-8"
+	case kind == "application/octet-stream":
+		return "a binary file"
+	}
+	return "a file of type " + kind
+}
+
+// excerpt returns the lines that were asked for, as far as they fit, and a last
+// line in brackets that says what is missing and which version this is.
+func excerpt(a readFileArgs, file snapshot) (Output, error) {
+	version := "Version " + file.version() + "."
+	if len(file.content) == 0 {
+		return Output{Text: "[The file is empty. " + version + "]"}, nil
+	}
+	lines := strings.SplitAfter(string(file.content), "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
@@ -100,16 +139,34 @@ func excerpt(a readFileArgs, content []byte) (Output, error) {
 	}
 	if next == first {
 		line := strings.ToValidUTF8(lines[first-1][:readBytes], "")
-		return Output{Text: fmt.Sprintf("%s\n[Line %d has %d bytes; this is its beginning.]", line, first, len(lines[first-1])), Truncated: true}, nil
+		return Output{Text: fmt.Sprintf("%s\n[Line %d has %d bytes; this is its beginning. %s]", line, first, len(lines[first-1]), version), Truncated: true}, nil
 	}
-	if next > len(lines) {
-		return Output{Text: text.String()}, nil
-	}
+	last := endings(text.String()) + version + "]"
 	if !strings.HasSuffix(text.String(), "\n") {
 		text.WriteByte('\n')
 	}
-	fmt.Fprintf(&text, "[Lines %d to %d of %d; continue with offset %d.]", first, next-1, len(lines), next)
-	return Output{Text: text.String(), Truncated: true}, nil
+	switch {
+	case next <= len(lines):
+		fmt.Fprintf(&text, "[Lines %d to %d of %d; continue with offset %d. ", first, next-1, len(lines), next)
+	case first > 1:
+		fmt.Fprintf(&text, "[Lines %d to %d, the last. ", first, next-1)
+	default:
+		text.WriteByte('[')
+	}
+	return Output{Text: text.String() + last, Truncated: next <= len(lines)}, nil
+}
+
+// endings says what can't be seen of how the lines end, but has to be right in an
+// edit.
+func endings(text string) string {
+	said := ""
+	if strings.Contains(text, "\r\n") {
+		said = `Lines end in \r\n. `
+	}
+	if !strings.HasSuffix(text, "\n") {
+		said += "There is no line break after the last line. "
+	}
+	return said
 }
 
 type writeFile struct{ w *workspace }
@@ -117,15 +174,17 @@ type writeFile struct{ w *workspace }
 type writeFileArgs struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
+	Version string `json:"version"`
 }
 
 func (t *writeFile) Spec() Spec {
 	return Spec{
 		Name:        "write_file",
-		Description: "Write a text file of the workspace, replacing it if it exists. Missing directories are created. Prefer edit_file to change a part of a file.",
+		Description: "Write a text file of the workspace, replacing it if it exists. Missing directories are created. Give version to replace exactly what was read, or \"none\" to create a file that isn't there yet. Prefer edit_file to change a part of a file.",
 		InputSchema: object([]string{"path", "content"}, map[string]*jsonschema.Schema{
 			"path":    pathSchema("Path of the file, relative to the workspace."),
 			"content": {Type: "string", Description: "The whole new content."},
+			"version": versionSchema(`Replace this version and no other, as read_file or a change printed it: sha256:…; "none": there may be no such file yet. Left out: whatever is there is replaced.`, `^(sha256:[0-9a-f]{12}|none)$`),
 		}),
 		Annotations: Annotations{Title: "Write a file", DestructiveHint: ptr(true), IdempotentHint: true, OpenWorldHint: ptr(false)},
 	}
@@ -149,13 +208,30 @@ func (t *writeFile) Describe(args json.RawMessage) (Preview, error) {
 		Target:  a.Path,
 		Kind:    KindDiff,
 		Body:    wholeFile(a.Content),
-		Notes:   []string{"This is the whole new content; if the file exists, it is replaced."},
-	}
-	if a.Content == "" {
-		p.Notes = []string{"The file will be empty; if it exists, its content is deleted."}
+		Notes:   []string{writeNote(a)},
 	}
 	return p, nil
 }
+
+// writeNote says what becomes of what is there.
+func writeNote(a writeFileArgs) string {
+	switch {
+	case a.Version == absent && a.Content == "":
+		return "Creates a new, empty file; if there is one of that name, nothing is done."
+	case a.Version == absent:
+		return "Creates a new file with this content; if there is one of that name, nothing is done."
+	case a.Version != "" && a.Content == "":
+		return "Deletes the whole content of the file, in version " + a.Version + " and no other."
+	case a.Version != "":
+		return "Replaces the whole file with this, in version " + a.Version + " and no other."
+	case a.Content == "":
+		return "Creates an empty file, or deletes the content of what is there."
+	}
+	return "Creates a new file with this content, or replaces what is there."
+}
+
+// Facts says which file it is about.
+func (t *writeFile) Facts(args json.RawMessage) Facts { return pathFacts(args) }
 
 func (t *writeFile) Call(ctx context.Context, args json.RawMessage) (Output, error) {
 	a, err := t.parse(args)
@@ -168,14 +244,20 @@ func (t *writeFile) Call(ctx context.Context, args json.RawMessage) (Output, err
 	}
 	t.w.writing.Lock()
 	defer t.w.writing.Unlock()
-	created, err := t.w.write(ctx, name, []byte(a.Content))
+	bound, err := t.w.bind(name, a.Version)
 	if err != nil {
 		return Output{}, err
 	}
-	if created {
-		return Output{Text: fmt.Sprintf("Created %s (%s).", a.Path, bytesOf(len(a.Content)))}, nil
+	content := []byte(a.Content)
+	created, err := t.w.write(ctx, name, content, bound)
+	if err != nil {
+		return Output{}, err
 	}
-	return Output{Text: fmt.Sprintf("Replaced %s (%s).", a.Path, bytesOf(len(a.Content)))}, nil
+	did := "Replaced"
+	if created {
+		did = "Created"
+	}
+	return Output{Text: fmt.Sprintf("%s %s (%s). Version %s.", did, a.Path, bytesOf(len(content)), versionOf(content))}, nil
 }
 
 type editFile struct{ w *workspace }
@@ -185,17 +267,19 @@ type editFileArgs struct {
 	OldString  string `json:"old_string"`
 	NewString  string `json:"new_string"`
 	ReplaceAll bool   `json:"replace_all"`
+	Version    string `json:"version"`
 }
 
 func (t *editFile) Spec() Spec {
 	return Spec{
 		Name:        "edit_file",
-		Description: "Replace a piece of text in a file of the workspace. old_string has to occur exactly once, unless replace_all is set; include enough of the surrounding text.",
-		InputSchema: object([]string{"path", "old_string", "new_string"}, map[string]*jsonschema.Schema{
+		Description: "Replace a piece of text in a file of the workspace that was read before. old_string has to occur exactly once, unless replace_all is set; include enough of the surrounding text. Each edit makes a new version, which it prints: of several edits of one file, each needs the version that the one before it printed.",
+		InputSchema: object([]string{"path", "old_string", "new_string", "version"}, map[string]*jsonschema.Schema{
 			"path":        pathSchema("Path of the file, relative to the workspace."),
 			"old_string":  {Type: "string", Description: "The exact text to replace.", MinLength: ptr(1)},
 			"new_string":  {Type: "string", Description: "The text to put in its place; empty to delete."},
 			"replace_all": {Type: "boolean", Description: "Replace every occurrence."},
+			"version":     versionSchema("The version that the edit is made for, as read_file or the change before printed it: sha256:…", `^sha256:[0-9a-f]{12}$`),
 		}),
 		Annotations: Annotations{Title: "Edit a file", DestructiveHint: ptr(true), OpenWorldHint: ptr(false)},
 	}
@@ -222,14 +306,17 @@ func (t *editFile) Describe(args json.RawMessage) (Preview, error) {
 		Target:  a.Path,
 		Kind:    KindDiff,
 		Body:    fragmentDiff(a.OldString, a.NewString),
-		Notes:   []string{"The text is replaced where it occurs, if it occurs exactly once."},
+		Notes:   []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only in version " + a.Version + " of the file."},
 	}
 	if a.ReplaceAll {
 		p.Summary += " (every occurrence)"
-		p.Notes = []string{"The text is replaced everywhere in the file."}
+		p.Notes[0] = "The text is replaced everywhere in the file."
 	}
 	return p, nil
 }
+
+// Facts says which file it is about.
+func (t *editFile) Facts(args json.RawMessage) Facts { return pathFacts(args) }
 
 func (t *editFile) Call(ctx context.Context, args json.RawMessage) (Output, error) {
 	a, err := t.parse(args)
@@ -242,26 +329,40 @@ func (t *editFile) Call(ctx context.Context, args json.RawMessage) (Output, erro
 	}
 	t.w.writing.Lock()
 	defer t.w.writing.Unlock()
-	content, err := t.w.read(name)
+	bound, err := t.w.bind(name, a.Version)
 	if err != nil {
 		return Output{}, err
 	}
-	text := string(content)
+	text := string(bound.seen.content)
+	if !isText(bound.seen.content) {
+		return Output{}, errorf(CodeInvalidArguments, "%s is %s, which edit_file can't change.", a.Path, binaryKind(bound.seen.content))
+	}
 	n := strings.Count(text, a.OldString)
 	switch {
 	case n == 0:
-		return Output{}, errorf(CodeNotFound, "old_string does not occur in %s; read the file again.", a.Path)
+		return Output{}, errorf(CodeNotFound, "old_string does not occur in %s%s", a.Path, notFoundHint(text, a.OldString))
 	case n > 1 && !a.ReplaceAll:
 		return Output{}, errorf(CodeInvalidArguments, "old_string occurs %d times in %s; include more of the surrounding text, or set replace_all.", n, a.Path)
 	}
 	if size := int64(len(text)) + int64(n)*int64(len(a.NewString)-len(a.OldString)); size > t.w.maxFile {
 		return Output{}, errorf(CodeTooLarge, "%s would have %d bytes; %d is the most that can be written.", a.Path, size, t.w.maxFile)
 	}
-	if _, err := t.w.write(ctx, name, []byte(strings.ReplaceAll(text, a.OldString, a.NewString))); err != nil {
+	content := []byte(strings.ReplaceAll(text, a.OldString, a.NewString))
+	if _, err := t.w.write(ctx, name, content, bound); err != nil {
 		return Output{}, err
 	}
-	if n == 1 {
-		return Output{Text: fmt.Sprintf("Edited %s.", a.Path)}, nil
+	did := "Edited " + a.Path
+	if n > 1 {
+		did += fmt.Sprintf(": %d occurrences replaced", n)
 	}
-	return Output{Text: fmt.Sprintf("Edited %s: %d occurrences replaced.", a.Path, n)}, nil
+	return Output{Text: did + ". Version " + versionOf(content) + "."}, nil
+}
+
+// notFoundHint ends the sentence that a text isn't there with the usual reason,
+// if it is the reason.
+func notFoundHint(text, old string) string {
+	if strings.Contains(text, "\r\n") && strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), strings.ReplaceAll(old, "\r\n", "\n")) {
+		return `: its lines end in \r\n; write them so.`
+	}
+	return " exactly as it is written; copy it from what read_file printed, blanks and all."
 }

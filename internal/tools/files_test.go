@@ -2,16 +2,21 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
+
+// anyVersion is well-formed and no file's.
+const anyVersion = "sha256:000000000000"
 
 // place is a workspace beside other directories, and its tools.
 type place struct {
@@ -102,16 +107,16 @@ func (p *place) must(err error) {
 
 func TestWriteReadEditList(t *testing.T) {
 	p := newPlace(t, Options{})
-	if got := p.do("write_file", members{"path": "sub/dir/a.txt", "content": "one\ntwo\n"}); got != "Created sub/dir/a.txt (8 bytes)." {
+	if got := p.do("write_file", members{"path": "sub/dir/a.txt", "content": "one\ntwo\n"}); got != "Created sub/dir/a.txt (8 bytes). Version "+versionOf([]byte("one\ntwo\n"))+"." {
 		t.Errorf("got %q", got)
 	}
-	if got := p.do("read_file", members{"path": "sub/dir/a.txt"}); got != "one\ntwo\n" {
+	if got := p.do("read_file", members{"path": "sub/dir/a.txt"}); got != "one\ntwo\n[Version "+versionOf([]byte("one\ntwo\n"))+".]" {
 		t.Errorf("got %q", got)
 	}
-	if got := p.do("edit_file", members{"path": "sub/dir/a.txt", "old_string": "two", "new_string": "2"}); got != "Edited sub/dir/a.txt." {
+	if got := p.do("edit_file", members{"path": "sub/dir/a.txt", "old_string": "two", "new_string": "2", "version": versionOf([]byte("one\ntwo\n"))}); got != "Edited sub/dir/a.txt. Version "+versionOf([]byte("one\n2\n"))+"." {
 		t.Errorf("got %q", got)
 	}
-	if got := p.do("write_file", members{"path": "./b.txt", "content": ""}); got != "Created ./b.txt (0 bytes)." {
+	if got := p.do("write_file", members{"path": "./b.txt", "content": ""}); got != "Created ./b.txt (0 bytes). Version "+versionOf(nil)+"." {
 		t.Errorf("got %q", got)
 	}
 	if got := p.do("list_files", members{}); got != "b.txt (0 bytes)\nsub/" {
@@ -120,7 +125,10 @@ func TestWriteReadEditList(t *testing.T) {
 	if got := p.do("list_files", members{"recursive": true}); got != "b.txt (0 bytes)\nsub/\nsub/dir/\nsub/dir/a.txt (6 bytes)" {
 		t.Errorf("got %q", got)
 	}
-	if got := p.do("read_file", members{"path": "b.txt"}); got != "[The file is empty.]" {
+	if got := p.do("list_files", members{"depth": 2}); got != "b.txt (0 bytes)\nsub/\nsub/dir/" {
+		t.Errorf("got %q", got)
+	}
+	if got := p.do("read_file", members{"path": "b.txt"}); got != "[The file is empty. Version "+versionOf(nil)+".]" {
 		t.Errorf("got %q", got)
 	}
 	if got := p.content(filepath.Join(p.dir, "sub/dir/a.txt")); got != "one\n2\n" {
@@ -136,7 +144,7 @@ func TestReadFileInParts(t *testing.T) {
 	}
 	p.put(filepath.Join(p.dir, "a"), all.String(), 0o644)
 	text := p.do("read_file", members{"path": "a"})
-	if want := "\nline 2000\n[Lines 1 to 2000 of 3000; continue with offset 2001.]"; !strings.HasSuffix(text, want) {
+	if want := "\nline 2000\n[Lines 1 to 2000 of 3000; continue with offset 2001. Version " + versionOf([]byte(all.String())) + ".]"; !strings.HasSuffix(text, want) {
 		t.Errorf("it ends in %q", text[len(text)-80:])
 	}
 	// Whole numbers, however a model writes them.
@@ -145,31 +153,52 @@ func TestReadFileInParts(t *testing.T) {
 	p.must(err)
 	out, err := tool.Call(t.Context(), args)
 	p.must(err)
-	if out.Text != "line 2999\nline 3000\n" || out.Truncated {
+	if !strings.HasPrefix(out.Text, "line 2999\nline 3000\n[Lines 2999 to 3000, the last. Version ") || out.Truncated {
 		t.Errorf("got %+v", out)
 	}
 	p.refuse("read_file", members{"path": "a", "offset": 3001}, CodeInvalidArguments, "only 3000 lines")
 
 	p.put(filepath.Join(p.dir, "long"), strings.Repeat("ä", readBytes)+"\nend\n", 0o644)
 	text = p.do("read_file", members{"path": "long"})
-	if !strings.HasPrefix(text, "ää") || !strings.HasSuffix(text, "ä\n[Line 1 has 131073 bytes; this is its beginning.]") || strings.Contains(text, "\uFFFD") {
+	if !strings.HasPrefix(text, "ää") || !strings.HasSuffix(text, "ä\n[Line 1 has 131073 bytes; this is its beginning. Version "+versionOf([]byte(strings.Repeat("ä", readBytes)+"\nend\n"))+".]") || strings.Contains(text, "\uFFFD") {
 		t.Errorf("a long line ends in %q", text[len(text)-80:])
 	}
-	p.put(filepath.Join(p.dir, "binary"), "a\x00b", 0o644)
-	p.refuse("read_file", members{"path": "binary"}, CodeInvalidArguments, "not a text file")
+	for content, want := range map[string]string{
+		"a\x00b":                "[x is a binary file of 3 bytes, so it isn't shown. Version ",
+		"\x89PNG\r\n\x1a\n\x00": "[x is a file of type image/png of 9 bytes",
+		"caf\xe9":               "[x is a file of text that is not UTF-8 of 4 bytes",
+	} {
+		p.put(filepath.Join(p.dir, "x"), content, 0o644)
+		if got := p.do("read_file", members{"path": "x"}); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, versionOf([]byte(content))+".]") {
+			t.Errorf("got %q", got)
+		}
+		p.refuse("edit_file", members{"path": "x", "old_string": "a", "new_string": "b", "version": versionOf([]byte(content))}, CodeInvalidArguments, "can't change")
+	}
+	for content, want := range map[string]string{
+		"a":          "a\n[There is no line break after the last line. Version ",
+		"a\r\nb\r\n": "a\r\nb\r\n[Lines end in \\r\\n. Version ",
+	} {
+		p.put(filepath.Join(p.dir, "x"), content, 0o644)
+		if got := p.do("read_file", members{"path": "x"}); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q", got)
+		}
+	}
 }
 
 func TestEditFileNeedsOneOccurrence(t *testing.T) {
 	p := newPlace(t, Options{})
 	file := filepath.Join(p.dir, "a")
 	p.put(file, "x y x", 0o640)
-	p.refuse("edit_file", members{"path": "a", "old_string": "z", "new_string": "."}, CodeNotFound, "does not occur")
-	p.refuse("edit_file", members{"path": "a", "old_string": "x", "new_string": "."}, CodeInvalidArguments, "occurs 2 times")
-	p.refuse("edit_file", members{"path": "b", "old_string": "x", "new_string": "."}, CodeNotFound, "no b in the workspace")
+	v := versionOf([]byte("x y x"))
+	p.refuse("edit_file", members{"path": "a", "old_string": "z", "new_string": ".", "version": v}, CodeNotFound, "does not occur")
+	p.refuse("edit_file", members{"path": "a", "old_string": "x", "new_string": ".", "version": v}, CodeInvalidArguments, "occurs 2 times")
+	p.refuse("edit_file", members{"path": "b", "old_string": "x", "new_string": ".", "version": v}, CodeNotFound, "no b in the workspace")
+	p.put(filepath.Join(p.dir, "crlf"), "a\r\nb\r\n", 0o640)
+	p.refuse("edit_file", members{"path": "crlf", "old_string": "a\nb", "new_string": ".", "version": versionOf([]byte("a\r\nb\r\n"))}, CodeNotFound, `end in \r\n`)
 	if got := p.content(file); got != "x y x" {
 		t.Errorf("a refused edit left %q", got)
 	}
-	if got := p.do("edit_file", members{"path": "a", "old_string": "x", "new_string": "z", "replace_all": true}); got != "Edited a: 2 occurrences replaced." {
+	if got := p.do("edit_file", members{"path": "a", "old_string": "x", "new_string": "z", "replace_all": true, "version": v}); got != "Edited a: 2 occurrences replaced. Version "+versionOf([]byte("z y z"))+"." {
 		t.Errorf("got %q", got)
 	}
 	info, err := os.Stat(file)
@@ -179,28 +208,106 @@ func TestEditFileNeedsOneOccurrence(t *testing.T) {
 	}
 }
 
-// Two edits of one file in the same round are both in it.
+// Of edits that were made for the same version at the same time one is done. The others are told the version that came
+// of it, and with that all get in: nothing is lost, nothing is overwritten unseen.
 func TestEditsDontLoseEachOther(t *testing.T) {
 	p := newPlace(t, Options{})
-	const n = 20
+	const n = 10
 	var start strings.Builder
 	for i := range n {
 		fmt.Fprintf(&start, "<%d>", i)
 	}
 	p.put(filepath.Join(p.dir, "a"), start.String(), 0o644)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			old := fmt.Sprintf("<%d>", i)
-			if _, err := p.call(p.Context(), "edit_file", members{"path": "a", "old_string": old, "new_string": "."}); err != nil {
-				p.Errorf("%s: %v", old, err)
-			}
-		})
+	for round := 0; round < n; round++ {
+		v := versionOf([]byte(p.content(filepath.Join(p.dir, "a"))))
+		var done atomic.Int32
+		var wg sync.WaitGroup
+		for i := round; i < n; i++ {
+			wg.Go(func() {
+				old := fmt.Sprintf("<%d>", i)
+				_, err := p.call(p.Context(), "edit_file", members{"path": "a", "old_string": old, "new_string": fmt.Sprintf("(%d)", i), "version": v})
+				var refused *Error
+				switch {
+				case err == nil:
+					done.Add(1)
+				case !errors.As(err, &refused) || refused.Code != CodeConflict && refused.Code != CodeNotFound:
+					p.Errorf("%s: %v", old, err)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() > 1 {
+			t.Fatalf("%d edits of one version were done", done.Load())
+		}
 	}
-	wg.Wait()
-	if got := p.content(filepath.Join(p.dir, "a")); got != strings.Repeat(".", n) {
+}
+
+// A change is made for one version of a file, and for no other.
+func TestChangesAreBoundToAVersion(t *testing.T) {
+	p := newPlace(t, Options{})
+	file := filepath.Join(p.dir, "a")
+	p.put(file, "one\n", 0o644)
+	old := versionOf([]byte("one\n"))
+	p.put(file, "one\ntwo\n", 0o644)
+	p.refuse("edit_file", members{"path": "a", "old_string": "one", "new_string": "1", "version": old}, CodeConflict, "Read it again")
+	p.refuse("write_file", members{"path": "a", "content": "x", "version": old}, CodeConflict, "its version is "+versionOf([]byte("one\ntwo\n")))
+	p.refuse("write_file", members{"path": "a", "content": "x", "version": "none"}, CodeConflict, "exists already")
+	p.refuse("write_file", members{"path": "b", "content": "x", "version": old}, CodeNotFound, "no b")
+	if got := p.content(file); got != "one\ntwo\n" {
+		t.Errorf("a refused change left %q", got)
+	}
+	p.do("write_file", members{"path": "deep/new", "content": "x", "version": "none"})
+	// What a change prints is what the next one takes.
+	text := p.do("write_file", members{"path": "a", "content": "1", "version": versionOf([]byte("one\ntwo\n"))})
+	version := strings.TrimSuffix(text[strings.Index(text, versionPrefix):], ".")
+	p.do("edit_file", members{"path": "a", "old_string": "1", "new_string": "2", "version": version})
+	if got := p.content(file) + p.content(filepath.Join(p.dir, "deep/new")); got != "2x" {
+		t.Errorf("the files are %q", got)
+	}
+	// Also where the file changes between the look and the write.
+	w := openTestWorkspace(t, p.dir)
+	bound, err := w.bind("a", versionOf([]byte("2")))
+	p.must(err)
+	p.put(file, "somebody else's", 0o644)
+	_, err = w.write(t.Context(), "a", []byte("3"), bound)
+	wantCode(t, err, CodeConflict)
+	none, err := w.bind("a", absent)
+	p.must(err)
+	_, err = w.write(t.Context(), "a", []byte("3"), none)
+	wantCode(t, err, CodeConflict)
+	if got := p.content(file); got != "somebody else's" {
 		t.Errorf("the file is %q", got)
 	}
+	entries, err := os.ReadDir(p.dir)
+	p.must(err)
+	if len(entries) != 2 {
+		t.Errorf("temporary files are left: %v", entries)
+	}
+}
+
+// A fresh file takes no other's place, also if that one comes between the look and the write.
+func TestFreshFilesReplaceNothing(t *testing.T) {
+	p := newPlace(t, Options{})
+	w := openTestWorkspace(t, p.dir)
+	p.put(filepath.Join(p.dir, "a"), "theirs", 0o644)
+	if err := replace(w.root, "a", []byte("ours"), nil, true); !errors.Is(err, os.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	entries, err := os.ReadDir(p.dir)
+	p.must(err)
+	if p.content(filepath.Join(p.dir, "a")) != "theirs" || len(entries) != 1 {
+		t.Errorf("it is %q, beside %v", p.content(filepath.Join(p.dir, "a")), entries)
+	}
+}
+
+func openTestWorkspace(t *testing.T, dir string) *workspace {
+	t.Helper()
+	w, err := openWorkspace(dir, nil, defaultMaxFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.root.Close() })
+	return w
 }
 
 func TestNothingLeadsOut(t *testing.T) {
@@ -213,7 +320,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	for _, path := range []string{"../outside/secret", "a/../../outside/secret", secret, "/etc/passwd", "link", "dirlink/secret", "rellink/secret"} {
 		p.refuse("read_file", members{"path": path}, CodeNotAllowed, "")
 		p.refuse("write_file", members{"path": path, "content": "x"}, CodeNotAllowed, "")
-		p.refuse("edit_file", members{"path": path, "old_string": "secret", "new_string": "x"}, CodeNotAllowed, "")
+		p.refuse("edit_file", members{"path": path, "old_string": "secret", "new_string": "x", "version": anyVersion}, CodeNotAllowed, "")
 	}
 	for _, path := range []string{"..", p.out, "dirlink", "rellink"} {
 		p.refuse("list_files", members{"path": path}, CodeNotAllowed, "")
@@ -224,13 +331,30 @@ func TestNothingLeadsOut(t *testing.T) {
 	if p.content(secret) != "secret" || len(entries) != 1 {
 		t.Errorf("outside there is %v, and %q", entries, p.content(secret))
 	}
-	// A link that stays inside is fine to read, and isn't written through.
-	p.put(filepath.Join(p.dir, "real"), "r", 0o644)
-	p.must(os.Symlink("real", filepath.Join(p.dir, "inside")))
-	if got := p.do("read_file", members{"path": "inside"}); got != "r" {
-		t.Errorf("got %q", got)
+}
+
+// A call is judged by its path, so the path has to be the file's own: a link that stays inside would let a rule for one
+// directory be passed by another name of it.
+func TestAPathIsTheFilesOwn(t *testing.T) {
+	p := newPlace(t, Options{})
+	p.put(filepath.Join(p.dir, "prod", "real"), "r", 0o644)
+	p.must(os.Symlink("prod/real", filepath.Join(p.dir, "inside")))
+	p.must(os.Symlink("prod", filepath.Join(p.dir, "test")))
+	for path, own := range map[string]string{"inside": "prod/real", "test/real": "prod/real"} {
+		p.refuse("read_file", members{"path": path}, CodeNotAllowed, path+" is another name of "+own)
+		p.refuse("search_files", members{"path": path, "content": "r"}, CodeNotAllowed, "another name of "+own)
+		p.refuse("edit_file", members{"path": path, "old_string": "r", "new_string": "x", "version": versionOf([]byte("r"))}, CodeNotAllowed, "another name of "+own)
 	}
+	p.refuse("list_files", members{"path": "test"}, CodeNotAllowed, "another name of prod")
+	p.refuse("write_file", members{"path": "test/real", "content": "x"}, CodeNotAllowed, "another name of prod/real")
+	p.refuse("write_file", members{"path": "test/new/deep", "content": "x"}, CodeNotAllowed, "another name of prod/new/deep")
 	p.refuse("write_file", members{"path": "inside", "content": "x"}, CodeNotAllowed, "symbolic link")
+	if _, err := os.Stat(filepath.Join(p.dir, "prod", "new")); err == nil || p.content(filepath.Join(p.dir, "prod", "real")) != "r" {
+		t.Error("it was written")
+	}
+	// By its own name, as it may be spelled, it is fine.
+	p.do("read_file", members{"path": ".//prod/./real"})
+	p.do("write_file", members{"path": "prod/real", "content": "x"})
 }
 
 func TestRegularFilesOnly(t *testing.T) {
@@ -244,16 +368,16 @@ func TestRegularFilesOnly(t *testing.T) {
 	// If opening waited for a writer, this would not come back.
 	p.refuse("read_file", members{"path": "fifo"}, CodeNotAllowed, "not a regular file")
 	p.refuse("write_file", members{"path": "fifo", "content": "x"}, CodeNotAllowed, "not a regular file")
-	p.refuse("edit_file", members{"path": "fifo", "old_string": "x", "new_string": "y"}, CodeNotAllowed, "not a regular file")
+	p.refuse("edit_file", members{"path": "fifo", "old_string": "x", "new_string": "y", "version": anyVersion}, CodeNotAllowed, "not a regular file")
 	p.refuse("read_file", members{"path": "dir"}, CodeInvalidArguments, "is a directory")
 	p.refuse("write_file", members{"path": "dir", "content": "x"}, CodeInvalidArguments, "is a directory")
 	p.refuse("write_file", members{"path": ".", "content": "x"}, CodeInvalidArguments, "the workspace itself")
 	p.refuse("write_file", members{"path": "hard", "content": "x"}, CodeNotAllowed, "hard link")
-	p.refuse("edit_file", members{"path": "hard", "old_string": "content", "new_string": "y"}, CodeNotAllowed, "hard link")
+	p.refuse("edit_file", members{"path": "hard", "old_string": "content", "new_string": "y", "version": versionOf([]byte("content"))}, CodeNotAllowed, "hard link")
 	p.refuse("read_file", members{"path": "big"}, CodeTooLarge, "101 bytes")
 	p.refuse("write_file", members{"path": "new", "content": strings.Repeat("x", 101)}, CodeTooLarge, "101 bytes")
 	p.put(filepath.Join(p.dir, "grows"), strings.Repeat("x", 60), 0o644)
-	p.refuse("edit_file", members{"path": "grows", "old_string": "x", "new_string": "xx", "replace_all": true}, CodeTooLarge, "120 bytes")
+	p.refuse("edit_file", members{"path": "grows", "old_string": "x", "new_string": "xx", "replace_all": true, "version": versionOf([]byte(strings.Repeat("x", 60)))}, CodeTooLarge, "120 bytes")
 	p.refuse("list_files", members{"path": "big"}, CodeInvalidArguments, "not a directory")
 	p.refuse("read_file", members{"path": "big/x"}, CodeNotFound, "no big/x")
 	p.refuse("write_file", members{"path": "big/x", "content": ""}, CodeNotFound, "not a directory")
@@ -291,7 +415,7 @@ func TestProtectedFiles(t *testing.T) {
 	const mine = "belongs to approvalbot itself"
 	for _, path := range []string{"journal/j.db", "link/j.db", "conf/.env", "envlink", "hard", "hardenv"} {
 		p.refuse("read_file", members{"path": path}, CodeNotAllowed, mine)
-		p.refuse("edit_file", members{"path": path, "old_string": "x", "new_string": "y"}, CodeNotAllowed, mine)
+		p.refuse("edit_file", members{"path": path, "old_string": "x", "new_string": "y", "version": anyVersion}, CodeNotAllowed, mine)
 	}
 	for _, path := range []string{"journal/j.db", "journal/new", "journal/deep/new", "link/new", "conf/.env", "later/policy.json", "later/policy.json/x"} {
 		p.refuse("write_file", members{"path": path, "content": "x"}, CodeNotAllowed, mine)
@@ -324,7 +448,7 @@ func TestFailedWritesLeaveNothing(t *testing.T) {
 	p.must(err)
 	defer root.Close()
 	p.must(os.MkdirAll(filepath.Join(p.dir, "d", "x"), 0o755))
-	if err := replace(root, "d", []byte("new"), nil); err == nil {
+	if err := replace(root, "d", []byte("new"), nil, false); err == nil {
 		t.Error("a directory was replaced")
 	}
 	entries, err := os.ReadDir(p.dir)

@@ -21,6 +21,7 @@ import (
 const (
 	listEntries = 1000
 	listScan    = 20000
+	listDepth   = 100
 )
 
 type listFiles struct{ w *workspace }
@@ -28,15 +29,28 @@ type listFiles struct{ w *workspace }
 type listFilesArgs struct {
 	Path      string `json:"path"`
 	Recursive bool   `json:"recursive"`
+	Depth     count  `json:"depth"` // levels; 0: as recursive says
+}
+
+// levels is how many levels of directories are listed.
+func (a listFilesArgs) levels() int {
+	switch {
+	case a.Depth > 0:
+		return int(a.Depth)
+	case a.Recursive:
+		return listDepth
+	}
+	return 1
 }
 
 func (t *listFiles) Spec() Spec {
 	return Spec{
 		Name:        "list_files",
-		Description: fmt.Sprintf("List a directory of the workspace, sorted by name, with sizes; directories end in '/'. Returns at most %d entries. A recursive list doesn't go into .git.", listEntries),
+		Description: fmt.Sprintf("List a directory of the workspace, sorted by name, with sizes; directories end in '/'. Returns at most %d entries. A list of more than one level doesn't go into .git.", listEntries),
 		InputSchema: object(nil, map[string]*jsonschema.Schema{
 			"path":      pathSchema("Path of the directory, relative to the workspace; the workspace itself if left out."),
 			"recursive": {Type: "boolean", Description: "List the directories below, too."},
+			"depth":     intSchema("How many levels to list: 1 is the directory itself, 2 also what its directories hold. Left out: 1, or all if recursive.", 1, listDepth),
 		}),
 		Annotations: reading("List files"),
 	}
@@ -63,11 +77,17 @@ func (t *listFiles) Describe(args json.RawMessage) (Preview, error) {
 		what = "the workspace"
 	}
 	summary := "List " + what
-	if a.Recursive {
+	switch {
+	case a.Depth > 1:
+		summary += fmt.Sprintf(" and what is below it, %d levels", a.Depth)
+	case a.levels() > 1:
 		summary += " and all below it"
 	}
 	return jsonPreview(summary, a.Path, args)
 }
+
+// Facts says which directory it is about.
+func (t *listFiles) Facts(args json.RawMessage) Facts { return pathFacts(args) }
 
 func (t *listFiles) Call(ctx context.Context, args json.RawMessage) (Output, error) {
 	a, err := t.parse(args)
@@ -78,8 +98,8 @@ func (t *listFiles) Call(ctx context.Context, args json.RawMessage) (Output, err
 	if err != nil {
 		return Output{}, err
 	}
-	l := listing{w: t.w, recursive: a.Recursive}
-	if err := l.directory(ctx, name, ""); err != nil {
+	l := listing{w: t.w}
+	if err := l.directory(ctx, name, "", a.levels()); err != nil {
 		return Output{}, err
 	}
 	if len(l.lines) == 0 {
@@ -93,15 +113,14 @@ func (t *listFiles) Call(ctx context.Context, args json.RawMessage) (Output, err
 
 // listing collects the lines of one call.
 type listing struct {
-	w         *workspace
-	recursive bool
-	lines     []string
-	more      bool
+	w     *workspace
+	lines []string
+	more  bool
 }
 
-// directory adds the entries of one directory; prefix is its name relative to
-// the directory that was asked for.
-func (l *listing) directory(ctx context.Context, name, prefix string) error {
+// directory adds the entries of one directory and of as many levels of those
+// below it; prefix is its name relative to the directory that was asked for.
+func (l *listing) directory(ctx context.Context, name, prefix string, levels int) error {
 	entries, err := l.read(name)
 	if err != nil {
 		return err
@@ -116,8 +135,8 @@ func (l *listing) directory(ctx context.Context, name, prefix string) error {
 		}
 		shown := path.Join(prefix, entry.Name())
 		l.lines = append(l.lines, line(shown, entry))
-		if l.recursive && entry.IsDir() && entry.Name() != ".git" {
-			if err := l.below(ctx, path.Join(name, entry.Name()), shown); err != nil {
+		if levels > 1 && entry.IsDir() && entry.Name() != ".git" {
+			if err := l.below(ctx, path.Join(name, entry.Name()), shown, levels-1); err != nil {
 				return err
 			}
 		}
@@ -127,8 +146,8 @@ func (l *listing) directory(ctx context.Context, name, prefix string) error {
 
 // below lists a directory inside the one asked for. One that can't be read is
 // said to be so in its place: the rest is still worth having.
-func (l *listing) below(ctx context.Context, name, shown string) error {
-	err := l.directory(ctx, name, shown)
+func (l *listing) below(ctx context.Context, name, shown string, levels int) error {
+	err := l.directory(ctx, name, shown, levels)
 	var own *Error
 	if errors.As(err, &own) && own.Code != CodeAborted {
 		l.lines = append(l.lines, fmt.Sprintf("[%s]", own.Message))
@@ -160,9 +179,7 @@ func (l *listing) read(name string) ([]fs.DirEntry, error) {
 // line is one entry for the model: the name, quoted if it could be mistaken for
 // more than a name, and what it is.
 func line(shown string, entry fs.DirEntry) string {
-	if hasControl(shown) || strings.HasPrefix(shown, "[") {
-		shown = strconv.Quote(shown)
-	}
+	shown = quoteName(shown)
 	switch {
 	case entry.IsDir():
 		return shown + "/"
@@ -176,4 +193,13 @@ func line(shown string, entry fs.DirEntry) string {
 		return shown // gone meanwhile
 	}
 	return fmt.Sprintf("%s (%s)", shown, bytesOf(int(info.Size())))
+}
+
+// quoteName is a path for a line of its own, quoted if it could be mistaken for
+// more than that.
+func quoteName(shown string) string {
+	if hasControl(shown) || strings.HasPrefix(shown, "[") {
+		return strconv.Quote(shown)
+	}
+	return shown
 }

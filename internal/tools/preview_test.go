@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -64,24 +65,33 @@ func TestDescribe(t *testing.T) {
 		}},
 		{&writeFile{}, members{"path": "notes.txt", "content": "hello\nworld\n"}, Preview{
 			Summary: "Write notes.txt (12 bytes)", Target: "notes.txt", Kind: KindDiff, Body: "+hello\n+world",
-			Notes: []string{"This is the whole new content; if the file exists, it is replaced."},
+			Notes: []string{"Creates a new file with this content, or replaces what is there."},
 		}},
 		{&writeFile{}, members{"path": "notes.txt", "content": "x"}, Preview{
 			Summary: "Write notes.txt (1 byte)", Target: "notes.txt", Kind: KindDiff, Body: "+x\n\\ No newline at end of file",
-			Notes: []string{"This is the whole new content; if the file exists, it is replaced."},
+			Notes: []string{"Creates a new file with this content, or replaces what is there."},
 		}},
 		{&writeFile{}, members{"path": "notes.txt", "content": ""}, Preview{
 			Summary: "Write notes.txt (0 bytes)", Target: "notes.txt", Kind: KindDiff,
-			Notes: []string{"The file will be empty; if it exists, its content is deleted."},
+			Notes: []string{"Creates an empty file, or deletes the content of what is there."},
 		}},
-		{&editFile{}, members{"path": "a/b.go", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}, Preview{
+		{&editFile{}, members{"path": "a/b.go", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree", "version": anyVersion}, Preview{
 			Summary: "Edit a/b.go", Target: "a/b.go", Kind: KindDiff, Body: " one\n-two\n+2\n three",
-			Notes: []string{"The text is replaced where it occurs, if it occurs exactly once."},
+			Notes: []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only in version " + anyVersion + " of the file."},
 		}},
-		{&editFile{}, members{"path": "a", "old_string": "x\n", "new_string": "", "replace_all": true}, Preview{
+		{&editFile{}, members{"path": "a", "old_string": "x\n", "new_string": "", "replace_all": true, "version": anyVersion}, Preview{
 			Summary: "Edit a (every occurrence)", Target: "a", Kind: KindDiff, Body: "-x\n-",
-			Notes: []string{"The text is replaced everywhere in the file."},
+			Notes: []string{"The text is replaced everywhere in the file.", "Only in version " + anyVersion + " of the file."},
 		}},
+		{&writeFile{}, members{"path": "n", "content": "x\n", "version": anyVersion}, Preview{
+			Summary: "Write n (2 bytes)", Target: "n", Kind: KindDiff, Body: "+x",
+			Notes: []string{"Replaces the whole file with this, in version " + anyVersion + " and no other."},
+		}},
+		{&writeFile{}, members{"path": "n", "content": "x\n", "version": "none"}, Preview{
+			Summary: "Write n (2 bytes)", Target: "n", Kind: KindDiff, Body: "+x",
+			Notes: []string{"Creates a new file with this content; if there is one of that name, nothing is done."},
+		}},
+		{&listFiles{}, members{"depth": 3}, Preview{Summary: "List the workspace and what is below it, 3 levels", Target: ".", Kind: KindJSON, Body: "{\n  \"depth\": 3\n}"}},
 		{&readFile{}, members{"path": "a", "offset": 3}, Preview{Summary: "Read a", Target: "a", Kind: KindJSON, Body: "{\n  \"offset\": 3,\n  \"path\": \"a\"\n}"}},
 		{&listFiles{}, members{}, Preview{Summary: "List the workspace", Target: ".", Kind: KindJSON, Body: "{}"}},
 		{&listFiles{}, members{"path": "src", "recursive": true}, Preview{
@@ -98,11 +108,14 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+var versionShown = regexp.MustCompile(`sha256:[0-9a-f]{12}`)
+
 // The preview is complete: the arguments can be read back from what is shown.
 func TestPreviewIsComplete(t *testing.T) {
 	// Few letters and many line breaks, so that lines are alike.
 	text := rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("ab\n\n+-\\ \r\u202e"))), rapid.String(), rapid.Just(noNewline))
 	path := rapid.SampledFrom([]string{"a", "dir/b.txt", "./c", "\u202ed", strings.Repeat("long/", 100) + "x"})
+	version := rapid.SampledFrom([]string{"", absent, anyVersion, versionOf(nil)})
 	check := func(name string, tool Tool, draw func(*rapid.T) members, read func(*rapid.T, Preview) members) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -137,18 +150,29 @@ func TestPreviewIsComplete(t *testing.T) {
 		return m
 	})
 	check("write_file", &writeFile{}, func(t *rapid.T) members {
-		return members{"path": path.Draw(t, "path"), "content": text.Draw(t, "content")}
+		m := members{"path": path.Draw(t, "path"), "content": text.Draw(t, "content")}
+		if v := version.Draw(t, "version"); v != "" {
+			m["version"] = v
+		}
+		return m
 	}, func(t *rapid.T, p Preview) members {
-		return members{"path": p.Target, "content": readWhole(t, p.Body)}
+		m := members{"path": p.Target, "content": readWhole(t, p.Body)}
+		switch v := versionShown.FindString(p.Notes[0]); {
+		case v != "":
+			m["version"] = v
+		case strings.Contains(p.Notes[0], "nothing is done"):
+			m["version"] = absent
+		}
+		return m
 	})
 	check("edit_file", &editFile{}, func(t *rapid.T) members {
-		m := members{"path": path.Draw(t, "path"), "old_string": text.Draw(t, "old") + "a", "new_string": text.Draw(t, "new")}
+		m := members{"path": path.Draw(t, "path"), "old_string": text.Draw(t, "old") + "a", "new_string": text.Draw(t, "new"), "version": versionOf([]byte(text.Draw(t, "file")))}
 		if rapid.Bool().Draw(t, "all") {
 			m["replace_all"] = true
 		}
 		return m
 	}, func(t *rapid.T, p Preview) members {
-		m := members{"path": p.Target, "old_string": readSide(p.Body, " -"), "new_string": readSide(p.Body, " +")}
+		m := members{"path": p.Target, "old_string": readSide(p.Body, " -"), "new_string": readSide(p.Body, " +"), "version": versionShown.FindString(p.Notes[1])}
 		if strings.Contains(p.Notes[0], "everywhere") {
 			m["replace_all"] = true
 		}
@@ -207,7 +231,7 @@ func TestDescribeRefusesWhatCallWouldRefuse(t *testing.T) {
 		{&writeFile{}, members{"path": "a/../x", "content": ""}, CodeNotAllowed},
 		{&writeFile{}, members{"path": "/etc/passwd", "content": ""}, CodeNotAllowed},
 		{&writeFile{}, members{"path": "a\nb", "content": ""}, CodeInvalidArguments},
-		{&editFile{}, members{"path": "a", "old_string": "x", "new_string": "x"}, CodeInvalidArguments},
+		{&editFile{}, members{"path": "a", "old_string": "x", "new_string": "x", "version": anyVersion}, CodeInvalidArguments},
 		{&readFile{}, members{"path": "/etc/passwd"}, CodeNotAllowed},
 		{&listFiles{}, members{"path": ".."}, CodeNotAllowed},
 	} {

@@ -3,6 +3,7 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -31,56 +32,89 @@ func newProtected(paths []string) (protected, error) {
 
 // covers reports whether the real path (absolute, links resolved, existing or
 // not) is protected or lies in something that is.
-func (p protected) covers(real string) bool {
+func (p protected) covers(real string) bool { return p.look().covers(real) }
+
+// A look is what is protected, as it was when somebody looked. It answers for
+// many files at the price of one, and lives no longer than one call. It is used
+// by one goroutine.
+type look struct {
+	paths []string        // as they were given, and with links resolved
+	own   []os.FileInfo   // of those that exist
+	dirs  map[string]bool // by identity: directories that were asked about
+
+	gathered bool // of the files in protected directories
+	failed   bool
+	inside   []os.FileInfo
+}
+
+func (p protected) look() *look {
+	l := &look{dirs: map[string]bool{}}
 	for _, path := range p {
-		if within(path, real) || within(resolveExisting(path), real) {
+		l.paths = append(l.paths, path, resolveExisting(path))
+		if info, err := os.Stat(path); err == nil {
+			l.own = append(l.own, info)
+		}
+	}
+	return l
+}
+
+func (l *look) covers(real string) bool {
+	for _, path := range l.paths {
+		if within(path, real) {
 			return true
 		}
 	}
-	for dir := real; ; dir = filepath.Dir(dir) {
-		if info, err := os.Stat(dir); err == nil && p.same(info) {
-			return true
-		}
-		if dir == filepath.Dir(dir) {
-			return false
-		}
+	if info, err := os.Stat(real); err == nil && l.same(info) {
+		return true
 	}
+	return real != filepath.Dir(real) && l.above(filepath.Dir(real))
+}
+
+// above reports whether a directory, or one above it, is a protected one.
+func (l *look) above(dir string) bool {
+	if is, known := l.dirs[dir]; known {
+		return is
+	}
+	info, err := os.Stat(dir)
+	is := err == nil && l.same(info) || dir != filepath.Dir(dir) && l.above(filepath.Dir(dir))
+	l.dirs[dir] = is
+	return is
 }
 
 // same reports whether info is one of the protected paths itself.
-func (p protected) same(info os.FileInfo) bool {
-	for _, path := range p {
-		if own, err := os.Stat(path); err == nil && os.SameFile(own, info) {
-			return true
-		}
-	}
-	return false
+func (l *look) same(info os.FileInfo) bool {
+	return slices.ContainsFunc(l.own, func(own os.FileInfo) bool { return os.SameFile(own, info) })
 }
 
 // links reports whether a file that has several names has one of them in a
 // protected directory. What can't be looked through counts as a yes.
-func (p protected) links(info os.FileInfo) bool {
-	for _, path := range p {
-		own, err := os.Stat(path)
-		if err != nil || !own.IsDir() {
+func (l *look) links(info os.FileInfo) bool {
+	if !l.gathered {
+		l.gather()
+	}
+	return l.failed || slices.ContainsFunc(l.inside, func(own os.FileInfo) bool { return os.SameFile(own, info) })
+}
+
+// gather notes the files in protected directories that have several names: no
+// other can have one outside.
+func (l *look) gather() {
+	l.gathered = true
+	for i := 1; i < len(l.paths); i += 2 {
+		info, err := os.Stat(l.paths[i])
+		if err != nil || !info.IsDir() {
 			continue
 		}
-		found := false
-		err = filepath.WalkDir(path, func(_ string, entry os.DirEntry, err error) error {
+		err = filepath.WalkDir(l.paths[i], func(_ string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			if inside, err := entry.Info(); err == nil && os.SameFile(inside, info) {
-				found = true
-				return filepath.SkipAll
+			if info, err := entry.Info(); err == nil && linkCount(info) > 1 {
+				l.inside = append(l.inside, info)
 			}
 			return nil
 		})
-		if found || err != nil {
-			return true
-		}
+		l.failed = l.failed || err != nil
 	}
-	return false
 }
 
 // within reports whether path is dir or lies below it. Both are clean.

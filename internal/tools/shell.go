@@ -114,7 +114,7 @@ func (t *shell) Describe(args json.RawMessage) (Preview, error) {
 	analysis := command.Parse(a.Command)
 	return Preview{
 		Summary: "Run " + brief(a.Command),
-		Target:  target(a.Command, analysis),
+		Target:  commandTarget(a.Command, analysis),
 		Kind:    KindCommand,
 		Body:    a.Command,
 		Notes:   append(notes, programs(analysis), t.note()),
@@ -151,9 +151,9 @@ func programs(a command.Analysis) string {
 	return "Runs: " + named + "."
 }
 
-// target is the first program of a command that was understood so far. It helps
+// commandTarget is the first program of a command that was understood so far. It helps
 // the eye and decides nothing.
-func target(text string, a command.Analysis) string {
+func commandTarget(text string, a command.Analysis) string {
 	if len(a.Named) > 0 {
 		return brief(a.Named[0])
 	}

@@ -25,7 +25,15 @@
 //
 // The file tools work through an [os.Root] on the workspace: no path leads out
 // of it, whatever links there are. They touch regular files only, write
-// atomically, and refuse the program's own files (Options.Protected).
+// atomically, and refuse the program's own files (Options.Protected). The path of
+// a call is the file's own, so that rules judge what is touched. A change names
+// the version of the file that it was made for; see version.go.
+//
+// # Beyond the workspace
+//
+// http_request talks to the public internet and to the hosts that the operator
+// lists, each address looked at in the moment of connecting; see guard.go.
+// post_message and lookup_user reach people through a [Messenger].
 //
 // # The shell
 //
@@ -160,6 +168,7 @@ const (
 	KindCommand PreviewKind = "command" // the body is a shell command
 	KindDiff    PreviewKind = "diff"    // every line of the body begins with '-', '+' or ' '
 	KindJSON    PreviewKind = "json"    // the body is indented JSON
+	KindText    PreviewKind = "text"    // the body is text for people, as they will read it
 )
 
 // Preview is a call rendered for people. Its strings are raw: the surface that
@@ -200,7 +209,9 @@ const (
 	CodeInvalidArguments Code = "INVALID_ARGUMENTS" // the arguments don't fit; nothing was done
 	CodeNotFound         Code = "NOT_FOUND"         // no such file, or the text to replace isn't in it
 	CodeNotAllowed       Code = "NOT_ALLOWED"       // outside the workspace, a protected or a special file
+	CodeConflict         Code = "CONFLICT"          // the file is not in the version that the call names; nothing was done
 	CodeTooLarge         Code = "TOO_LARGE"         // beyond a size limit; nothing was done
+	CodeUnknown          Code = "OUTCOME_UNKNOWN"   // whether it was performed can't be found out
 	CodeTimeout          Code = "TIMEOUT"           // the time limit ended it; may be partly performed
 	CodeAborted          Code = "ABORTED"           // stopped from outside; may be partly performed
 	CodeExitStatus       Code = "EXIT_STATUS"       // a command ran and said that it failed

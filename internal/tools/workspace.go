@@ -22,7 +22,8 @@ import (
 //
 // Every access goes through root, so no path and no link leads out. On top of
 // that an opened file is asked for its real path before anything is done with
-// it: what was opened is what gets checked, however links change meanwhile.
+// it: what was opened is what gets checked, however links change meanwhile, and
+// it has to be what the call says by name.
 type workspace struct {
 	root      *os.Root
 	dir       string // absolute, links resolved
@@ -78,12 +79,17 @@ func cleanPath(name string) (string, error) {
 // open opens a file or directory for reading, having made sure that it is one
 // that tools may see.
 func (w *workspace) open(name string) (*os.File, os.FileInfo, error) {
+	return w.openIn(w.protected.look(), name)
+}
+
+// openIn is open for somebody who has looked already.
+func (w *workspace) openIn(l *look, name string) (*os.File, os.FileInfo, error) {
 	// Without O_NONBLOCK opening a FIFO would wait for somebody to write to it.
 	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fileError(name, err)
 	}
-	info, err := w.check(name, f)
+	info, err := w.check(l, name, f)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -91,7 +97,8 @@ func (w *workspace) open(name string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-func (w *workspace) check(name string, f *os.File) (os.FileInfo, error) {
+// check tells what was opened, unless it is protected or isn't what the name says.
+func (w *workspace) check(l *look, name string, f *os.File) (os.FileInfo, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fileError(name, err)
@@ -100,10 +107,24 @@ func (w *workspace) check(name string, f *os.File) (os.FileInfo, error) {
 	if err != nil {
 		return nil, fileError(name, err)
 	}
-	if w.protected.covers(real) || linkCount(info) > 1 && !info.IsDir() && w.protected.links(info) {
+	if l.covers(real) || linkCount(info) > 1 && !info.IsDir() && l.links(info) {
 		return nil, errProtected(name)
 	}
-	return info, nil
+	return info, w.named(name, real)
+}
+
+// named makes sure that a path is the file's own one. People and rules judge a call
+// by its path, so one that gets to the file by way of a link, or of other letters
+// where the file system doesn't tell large from small, would be judged as another.
+func (w *workspace) named(name, real string) error {
+	if real == filepath.Join(w.dir, name) {
+		return nil
+	}
+	own, err := filepath.Rel(w.dir, real)
+	if err != nil || !filepath.IsLocal(own) {
+		return errorf(CodeNotAllowed, "%s leads out of the workspace.", name)
+	}
+	return errorf(CodeNotAllowed, "%s is another name of %s, by a link for instance; use that.", name, own)
 }
 
 func errProtected(name string) error {
@@ -118,8 +139,8 @@ func linkCount(info os.FileInfo) uint64 {
 }
 
 // openRegular opens a regular file of bearable size for reading.
-func (w *workspace) openRegular(name string) (*os.File, os.FileInfo, error) {
-	f, info, err := w.open(name)
+func (w *workspace) openRegular(l *look, name string) (*os.File, os.FileInfo, error) {
+	f, info, err := w.openIn(l, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,28 +167,33 @@ func (w *workspace) regular(name string, info os.FileInfo) error {
 	return nil
 }
 
-// read returns the whole content of a regular file.
-func (w *workspace) read(name string) ([]byte, error) {
-	f, _, err := w.openRegular(name)
+// read returns a regular file as it is now.
+func (w *workspace) read(name string) (snapshot, error) {
+	return w.readIn(w.protected.look(), name)
+}
+
+// readIn is read for somebody who has looked already.
+func (w *workspace) readIn(l *look, name string) (snapshot, error) {
+	f, info, err := w.openRegular(l, name)
 	if err != nil {
-		return nil, err
+		return snapshot{}, err
 	}
 	defer f.Close()
 	// The size was checked, but files grow.
 	content, err := io.ReadAll(io.LimitReader(f, w.maxFile+1))
 	if err != nil {
-		return nil, fileError(name, err)
+		return snapshot{}, fileError(name, err)
 	}
 	if int64(len(content)) > w.maxFile {
-		return nil, errorf(CodeTooLarge, "%s has more than %d bytes, which is the most that can be worked with.", name, w.maxFile)
+		return snapshot{}, errorf(CodeTooLarge, "%s has more than %d bytes, which is the most that can be worked with.", name, w.maxFile)
 	}
-	return content, nil
+	return snapshot{content, info}, nil
 }
 
 // write replaces the file of that name as a whole, or creates it and the
 // directories above it: readers see the old content or the new, never a part.
 // The caller holds w.writing.
-func (w *workspace) write(ctx context.Context, name string, content []byte) (created bool, err error) {
+func (w *workspace) write(ctx context.Context, name string, content []byte, b binding) (created bool, err error) {
 	if int64(len(content)) > w.maxFile {
 		return false, errorf(CodeTooLarge, "The content has %d bytes; %d is the most that can be written.", len(content), w.maxFile)
 	}
@@ -183,10 +209,17 @@ func (w *workspace) write(ctx context.Context, name string, content []byte) (cre
 	if err != nil {
 		return false, err
 	}
+	if err := b.check(name, old); err != nil {
+		return false, err
+	}
 	if err := ctx.Err(); err != nil {
 		return false, errorf(CodeAborted, "Stopped before %s was written; nothing was changed.", name)
 	}
-	if err := replace(parent, path.Base(name), content, old); err != nil {
+	err = replace(parent, path.Base(name), content, old, b.absent)
+	if b.absent && errors.Is(err, fs.ErrExist) {
+		return false, errorf(CodeConflict, "%s was created by something else in this moment; nothing was written.", name)
+	}
+	if err != nil {
 		return false, fileError(name, err)
 	}
 	return old == nil, nil
@@ -243,7 +276,7 @@ func (w *workspace) mayWrite(dir *os.Root, name, rest string) error {
 	if w.protected.covers(filepath.Join(real, rest)) {
 		return errProtected(name)
 	}
-	return nil
+	return w.named(name, filepath.Join(real, rest))
 }
 
 // target looks at what stands where the file is to be written: nil if nothing
@@ -265,8 +298,9 @@ func (w *workspace) target(parent *os.Root, name string) (os.FileInfo, error) {
 }
 
 // replace puts content under the name by way of a temporary file beside it,
-// with the permissions of the old file if there is one.
-func replace(dir *os.Root, base string, content []byte, old os.FileInfo) (err error) {
+// with the permissions of the old file if there is one. A fresh one replaces
+// nothing: whatever stands there by now stays.
+func replace(dir *os.Root, base string, content []byte, old os.FileInfo, fresh bool) (err error) {
 	temp := ".approvalbot-" + rand.Text() + ".tmp"
 	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
 	if err != nil {
@@ -290,6 +324,12 @@ func replace(dir *os.Root, base string, content []byte, old os.FileInfo) (err er
 		err = closeErr
 	}
 	if err != nil {
+		return err
+	}
+	if fresh {
+		if err = dir.Link(temp, base); err == nil {
+			dir.Remove(temp)
+		}
 		return err
 	}
 	return dir.Rename(temp, base)
