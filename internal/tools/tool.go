@@ -195,6 +195,7 @@ const (
 	CodeTimeout          Code = "TIMEOUT"           // the time limit ended it; may be partly performed
 	CodeAborted          Code = "ABORTED"           // stopped from outside; may be partly performed
 	CodeExitStatus       Code = "EXIT_STATUS"       // a command ran and said that it failed
+	CodeUnknown          Code = "OUTCOME_UNKNOWN"   // nobody can tell whether it was performed
 	CodeToolFailed       Code = "TOOL_FAILED"       // anything else that went wrong
 )
 
