@@ -37,6 +37,7 @@ type app struct {
 	log       *slog.Logger
 	journal   *ledger.Ledger
 	builtin   *tools.Builtin
+	mcp       *mcpTools
 	approvals *approvals.Registry
 	agent     *agent.Agent
 	slack     *slackui.UI
@@ -110,6 +111,7 @@ func (a *app) watch(set *tools.Set) {
 	for _, spec := range set.Specs() {
 		s.Tools = append(s.Tools, spec.Name)
 	}
+	s.Families = a.mcp.families()
 	for _, c := range a.checks() {
 		s.Checks = append(s.Checks, metrics.Check(c))
 	}
@@ -145,12 +147,14 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	set, err := tools.NewSet(a.builtin.Tools()...)
+	if a.mcp, err = openMCP(ctx, s, a.journal, a.builtin.Tools(), a.log); err != nil {
+		return agent.Config{}, err
+	}
 	return agent.Config{
-		Ledger: a.journal, Model: lm, Tools: set, Policy: rules,
+		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
 		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: a.log,
-	}, err
+	}, nil
 }
 
 // run works until ctx ends or something fails that can't be mended. Then nothing new is started, what is open is ended
@@ -161,10 +165,15 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	stopReading := a.read(context.WithoutCancel(ctx))
+	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServers()
 	var g errgroup.Group
+	g.Go(func() error { return a.mcp.servers.Run(servers) })
+	a.mcp.wait(work)
 	g.Go(func() error {
 		defer stopSlack() // Slack is the last to go: it tells how the others ended
 		defer stopWork()
+		defer stopServers()
 		return a.agent.Run(work)
 	})
 	g.Go(func() error {

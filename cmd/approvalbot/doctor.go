@@ -93,6 +93,7 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	default:
 		d.note("shell", "off: this version can't confine commands, so serve offers none unless APPROVALBOT_SHELL=unconfined")
 	}
+	d.mcp(ctx, s)
 	d.journal(ctx, s)
 }
 

@@ -41,6 +41,8 @@ type Settings struct {
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
 	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"off (the default in serve) or unconfined (in dev): commands can do whatever this process's user can"`
 
+	MCPConfig string `envconfig:"APPROVALBOT_MCP_CONFIG" desc:"a JSON file of MCP servers (mcpServers) whose tools the agent may use; see docs/mcp.md"`
+
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
@@ -255,6 +257,9 @@ func (s *Settings) check() error {
 			wrong = append(wrong, listError("APPROVALBOT_APPROVERS", err))
 		}
 	}
+	if _, err := s.mcpServers(); err != nil {
+		wrong = append(wrong, err)
+	}
 	_, err := s.requesters()
 	return together(append(wrong, err)...)
 }
@@ -324,7 +329,7 @@ func (s *Settings) protected() []string {
 	if script == s.Model {
 		script = "" // the model is no file
 	}
-	for _, p := range []string{".env", s.Instructions, s.APITokensFile, script} {
+	for _, p := range []string{".env", s.Instructions, s.APITokensFile, s.MCPConfig, script} {
 		if abs, err := filepath.Abs(p); p != "" && err == nil {
 			paths = append(paths, abs)
 		}
@@ -339,6 +344,9 @@ func (s *Settings) secrets() []string {
 	all := []string{s.BotToken, s.AppToken, s.APIToken, os.Getenv("ANTHROPIC_API_KEY"), os.Getenv("OPENAI_API_KEY")}
 	if _, tokens, err := s.fileTokens(); err == nil { // what is wrong with the file is said where it is used
 		all = append(all, tokens...)
+	}
+	if servers, err := s.mcpServers(); err == nil {
+		all = append(all, servers.Secrets()...)
 	}
 	return slices.DeleteFunc(all, func(t string) bool { return t == "" })
 }

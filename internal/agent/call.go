@@ -107,8 +107,18 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	if deniedBefore(earlier, t.call.Name, digest(args)) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, "The same call was denied or not answered before in this run, so nobody was asked again."))
 	}
+	if why := r.changed(t.call.Name); why != "" {
+		return halted(r.deny(ctx, t, ledger.SourcePolicy, why))
+	}
 	if r.asks.Add(1) > int64(r.MaxAsks) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, fmt.Sprintf("This run has asked people %d times already, which is its limit.", r.MaxAsks)))
+	}
+	note, err := r.Definitions.note(context.WithoutCancel(ctx), req.Tool, req.ToolHash)
+	if err != nil {
+		return halted(err)
+	}
+	if note != "" {
+		req.Preview.Notes = append([]string{note}, req.Preview.Notes...)
 	}
 	pending, err := r.Approvals.Open(ctx, req)
 	switch {
@@ -126,6 +136,7 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	case res.Type != ledger.Approved:
 		return halted(r.deny(ctx, t, res.Source, denialReason(res.Source, res.Reason, res.By)))
 	}
+	r.Definitions.approve(req.Tool, req.ToolHash)
 	return r.approved(ctx, t, tool, args, req)
 }
 
@@ -166,11 +177,23 @@ func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json
 	if d := r.inForce().Decide(r.policyCall(tool, args)); d.Denied() {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 	}
-	hash, ok := r.current().Hash(t.call.Name)
-	if !ok || hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
+	if hash, _ := r.tools.Hash(t.call.Name); hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
 	}
 	return r.perform(ctx, t, tool, json.RawMessage(req.Arguments))
+}
+
+// changed says why the tool of a call is not any more what it was when the run began; empty if it is.
+func (r *run) changed(name string) string {
+	then, _ := r.tools.Hash(name)
+	now, ok := r.current().Hash(name)
+	switch {
+	case !ok:
+		return "The tool " + name + " is not there any more, so the call was not started."
+	case now != then:
+		return "The definition of the tool " + name + " has changed since this run began, so the call was not started. The next run has the new definition."
+	}
+	return ""
 }
 
 // current are the tools there are now: those of the run, as far as they are still what they were.
@@ -181,10 +204,14 @@ func (r *run) current() *tools.Set {
 	return r.Tools.Set()
 }
 
-// perform is the one place where a tool is called.
+// perform is the one place where a tool is called. Nothing is that isn't any more what it was: people, or the policy,
+// decided about that.
 func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.RawMessage) error {
 	if ctx.Err() != nil {
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	}
+	if why := r.changed(t.call.Name); why != "" {
+		return halted(r.deny(ctx, t, ledger.SourcePolicy, why))
 	}
 	_, err := r.Ledger.Append(ctx, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))
 	var conflict *ledger.ConflictError

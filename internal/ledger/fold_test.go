@@ -164,7 +164,7 @@ func FuzzHead(f *testing.F) {
 }
 
 func TestKinds(t *testing.T) {
-	if len(bodies) != 17 {
+	if len(bodies) != 18 {
 		t.Errorf("%d kinds", len(bodies))
 	}
 	for kind, empty := range bodies {

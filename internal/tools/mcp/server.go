@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +148,7 @@ func (s *server) run(ctx context.Context, settled func()) {
 		failures++
 		wait := backoff(failures)
 		wait += rand.N(wait / 4) // servers that ended together don't start together
-		s.log.Warn("an MCP server is not up; its tools are missing", "server", s.config.Name, "error", short(err.Error()), "again_in", wait.Round(time.Second).String())
+		s.log.Warn("an MCP server is not up; its tools are missing", "server", s.config.Name, "error", s.said(err), "again_in", wait.Round(time.Second).String())
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -210,6 +212,18 @@ func (s *server) serve(ctx context.Context, l *life, changed <-chan struct{}, se
 	}
 }
 
+// said is an error for people: short, and without the address, of which a part may be a secret.
+func (s *server) said(err error) string {
+	text := err.Error()
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		text = strings.ReplaceAll(text, u.URL, s.config.Place())
+	}
+	if s.config.URL != "" {
+		text = strings.ReplaceAll(text, s.config.URL, s.config.Place())
+	}
+	return short(text)
+}
+
 func endOf(err error) error {
 	if err == nil {
 		return errors.New("it ended the connection")
@@ -251,7 +265,7 @@ func (s *server) leave(l *life) (closed <-chan struct{}) {
 
 // down takes the server's tools away, and keeps why.
 func (s *server) down(ctx context.Context, why error) {
-	s.gone(why)
+	s.gone(errors.New(s.said(why)))
 	if err := s.publish(context.WithoutCancel(ctx), s.config.Name, nil); err != nil {
 		s.log.Error("the tools of an MCP server could not be taken away", "server", s.config.Name, "error", err)
 	}

@@ -148,7 +148,7 @@ func (t *tool) failure(ctx, limited context.Context, err error, sent bool) *tool
 	case ctx.Err() != nil:
 		return refused(tools.CodeAborted, "was told to cancel the call while it worked on it; it may be partly performed.")
 	case !sent, errors.Is(err, sdk.ErrSessionMissing): // the latter: a session that the server doesn't have any more
-		t.server.log.Warn("an MCP call could not be sent", "server", t.server.config.Name, "tool", t.original, "error", short(err.Error()))
+		t.server.log.Warn("an MCP call could not be sent", "server", t.server.config.Name, "tool", t.original, "error", t.server.said(err))
 		return refused(tools.CodeToolFailed, "can't be reached at the moment; nothing was done.")
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
 		return refused(tools.CodeTimeout, "did not answer within %s and was told to cancel the call; it may be partly performed.", t.server.config.Timeout)
@@ -157,7 +157,7 @@ func (t *tool) failure(ctx, limited context.Context, err error, sent bool) *tool
 		e.Output = cut(clean(wire.Message), maxDescription)
 		return e
 	}
-	t.server.log.Warn("an MCP call has no result", "server", t.server.config.Name, "tool", t.original, "error", short(err.Error()))
+	t.server.log.Warn("an MCP call has no result", "server", t.server.config.Name, "tool", t.original, "error", t.server.said(err))
 	return refused(tools.CodeUnknown, "ended while it worked on the call, or the connection to it broke. Whether the call was performed is not known.")
 }
 

@@ -142,7 +142,7 @@ func lookPath(command string, env []string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("there is no program %q in the PATH (%s)", command, path)
+	return "", fmt.Errorf("there is no program %q in the PATH; give its whole path", command)
 }
 
 // logLines logs what a server writes to its standard error, as far as it is bearable, and reads on to the end whatever
