@@ -141,7 +141,6 @@ func (s *server) run(ctx context.Context, settled func()) {
 		if ctx.Err() != nil {
 			return
 		}
-		settled()
 		if time.Since(began) > steady {
 			failures = 0
 		}
@@ -149,6 +148,7 @@ func (s *server) run(ctx context.Context, settled func()) {
 		wait := backoff(failures)
 		wait += rand.N(wait / 4) // servers that ended together don't start together
 		s.log.Warn("an MCP server is not up; its tools are missing", "server", s.config.Name, "error", s.said(err), "again_in", wait.Round(time.Second).String())
+		settled()
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

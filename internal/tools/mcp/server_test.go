@@ -212,15 +212,12 @@ func TestBackoff(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, config: Server{Name: "srv", Kind: Stdio, Timeout: callTimeout}}
-		w.start()
-		var held []any
-		w.servers.servers[0].dial = func() sdk.Transport {
+		w.reach = func() sdk.Transport {
 			ours, theirs := sdk.NewInMemoryTransports()
 			c, err := theirs.Connect(context.Background())
 			if err != nil {
 				return broken{err}
 			}
-			held = append(held, c)
 			go func() {
 				for {
 					if _, err := c.Read(context.Background()); err != nil {
@@ -232,6 +229,7 @@ func TestSilentServer(t *testing.T) {
 			return ours
 		}
 		start := time.Now()
+		w.start()
 		<-w.servers.Settled()
 		if waited := time.Since(start); waited != startLimit {
 			t.Errorf("settled after %s", waited)

@@ -20,9 +20,10 @@ import (
 type world struct {
 	t       *testing.T
 	config  Server
-	make    func(s *sdk.Server) // what each life of the server offers
-	refuse  error               // what a dial gives instead of a connection
-	fail    error               // what publishing gives
+	make    func(s *sdk.Server)  // what each life of the server offers
+	refuse  error                // what a dial gives instead of a connection
+	fail    error                // what publishing gives
+	reach   func() sdk.Transport // how the server is reached; nil: as a server of the SDK
 	dials   int
 	remote  *sdk.Server        // of the present life
 	session *sdk.ServerSession // of the present life
@@ -79,6 +80,9 @@ func (w *world) start() {
 		},
 	})
 	w.servers.servers[0].dial = w.dial
+	if w.reach != nil {
+		w.servers.servers[0].dial = w.reach
+	}
 	var ctx context.Context
 	ctx, w.end = context.WithCancel(context.Background())
 	w.ended = make(chan error, 1)
