@@ -200,7 +200,7 @@ func TestBackoff(t *testing.T) {
 		if w.dials < 10 || w.dials > 20 {
 			t.Errorf("%d dials in ten minutes", w.dials)
 		}
-		w.refuse = nil
+		w.becomes(func() { w.refuse = nil })
 		pass(80 * time.Second)
 		if s := w.servers.Status()[0]; !s.Up || s.Err != nil {
 			t.Errorf("%+v", s)
@@ -301,9 +301,7 @@ func TestUnpublishedToolsAreNotUsed(t *testing.T) {
 		if s := w.servers.Status()[0]; s.Up || !strings.Contains(fmt.Sprint(s.Err), "journal is full") {
 			t.Errorf("%+v", s)
 		}
-		w.mu.Lock()
-		w.fail = nil
-		w.mu.Unlock()
+		w.becomes(func() { w.fail = nil })
 		pass(10 * time.Second)
 		if s := w.servers.Status()[0]; !s.Up {
 			t.Errorf("%+v", s)

@@ -106,9 +106,12 @@ type broken struct{ err error }
 func (b broken) Connect(context.Context) (sdk.Connection, error) { return nil, b.err }
 
 func (w *world) dial() sdk.Transport {
+	w.mu.Lock()
 	w.dials++
-	if w.refuse != nil {
-		return broken{w.refuse}
+	refuse := w.refuse
+	w.mu.Unlock()
+	if refuse != nil {
+		return broken{refuse}
 	}
 	w.remote = sdk.NewServer(&sdk.Implementation{Name: "remote", Version: "1"}, nil)
 	w.make(w.remote)
@@ -119,6 +122,13 @@ func (w *world) dial() sdk.Transport {
 	}
 	w.session = session
 	return ours
+}
+
+// becomes changes what the server does from now on.
+func (w *world) becomes(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
 }
 
 // now are the tools that were published last.
