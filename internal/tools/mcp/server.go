@@ -54,6 +54,15 @@ type server struct {
 type life struct {
 	session *sdk.ClientSession
 	over    chan struct{} // closed when nothing more is to be expected of it
+	broken  chan struct{} // a call found that nothing can be sent any more; the session itself may not notice
+}
+
+// fails says that the session is of no use any more.
+func (l *life) fails() {
+	select {
+	case l.broken <- struct{}{}:
+	default: // that is known
+	}
 }
 
 func newServer(c Server, o Options) *server {
@@ -171,7 +180,7 @@ func (s *server) once(ctx context.Context, settled func()) (err error) {
 	changed := make(chan struct{}, 1)
 	session, err := s.connect(ctx, cancel, c.transport, changed)
 	if err == nil {
-		l := &life{session, make(chan struct{})}
+		l := &life{session, make(chan struct{}), make(chan struct{}, 1)}
 		err = s.serve(ctx, l, changed, settled)
 		closed := s.leave(l)
 		cancel()
@@ -201,6 +210,8 @@ func (s *server) serve(ctx context.Context, l *life, changed <-chan struct{}, se
 			return ctx.Err()
 		case err := <-ended:
 			return endOf(err)
+		case <-l.broken:
+			return errors.New("nothing can be sent to it any more")
 		case <-changed:
 		}
 		if err := s.list(ctx, l); err != nil {

@@ -239,6 +239,74 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
+// A server that is silent when it is spoken to in the newest way is spoken to in the older one.
+func TestOlderServer(t *testing.T) {
+	asked := 0
+	inChangedWorld(t, func(w *world) {
+		w.make = func(s *sdk.Server) { offer(s, "a", giving(text("ok"))) }
+		w.reach = func() sdk.Transport {
+			s := sdk.NewServer(&sdk.Implementation{Name: "old", Version: "1"}, nil)
+			w.make(s)
+			ours, theirs := sdk.NewInMemoryTransports()
+			if _, err := s.Connect(context.Background(), silent{theirs, &asked}, nil); err != nil {
+				return broken{err}
+			}
+			return ours
+		}
+	}, func(w *world) {
+		pass(2 * startLimit)
+		if s := w.servers.Status()[0]; !s.Up || asked != 1 {
+			t.Errorf("%+v after %d questions", s, asked)
+		}
+		if out, wrong := w.call("mcp__srv__a", `{}`); wrong != nil || out.Text != "ok" {
+			t.Errorf("%v %v", out, wrong)
+		}
+	})
+}
+
+// silent is a server's side of a transport that never hears what begins in the newest way.
+type silent struct {
+	sdk.Transport
+	asked *int
+}
+
+func (s silent) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := s.Transport.Connect(ctx)
+	return silentConnection{c, s.asked}, err
+}
+
+type silentConnection struct {
+	sdk.Connection
+	asked *int
+}
+
+func (c silentConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		msg, err := c.Connection.Read(ctx)
+		if req, ok := msg.(*jsonrpc.Request); ok && req.Method == "server/discover" {
+			*c.asked++
+			continue
+		}
+		return msg, err
+	}
+}
+
+// What a server says besides its answers changes nothing.
+func TestNotices(t *testing.T) {
+	inWorld(t, func(s *sdk.Server) {
+		offer(s, "talk", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			for i := range 50 {
+				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: "x", Progress: float64(i)})
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{text("done")}}, nil
+		})
+	}, func(w *world) {
+		if out, wrong := w.call("mcp__srv__talk", `{}`); wrong != nil || out.Text != "done" {
+			t.Errorf("%v %v", out, wrong)
+		}
+	})
+}
+
 // The definitions that count are those of the moment, and a call made for another one doesn't go out.
 func TestListChanged(t *testing.T) {
 	ran := 0

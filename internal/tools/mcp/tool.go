@@ -120,6 +120,9 @@ func (t *tool) Call(ctx context.Context, args json.RawMessage) (tools.Output, er
 	})
 	var sent atomic.Bool
 	res, err := l.session.CallTool(noteSent(limited, &sent), &sdk.CallToolParams{Name: t.original, Arguments: args})
+	if errors.Is(err, sdk.ErrConnectionClosed) {
+		l.fails()
+	}
 	if err != nil {
 		return tools.Output{}, t.failure(ctx, limited, err, sent.Load())
 	}

@@ -194,6 +194,20 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+func TestSSE(t *testing.T) {
+	s := sdk.NewServer(&sdk.Implementation{Name: "sse", Version: "1"}, nil)
+	offer(s, "echo", giving(text("hello")))
+	web := httptest.NewServer(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	u := use(t, Server{Name: "web", Kind: SSE, URL: web.URL + "/sse"})
+	if out, wrong := callTool(t, context.Background(), u.tool("mcp__web__echo"), `{}`); wrong != nil || out.Text != "hello" {
+		t.Errorf("%+v, %v", out, wrong)
+	}
+}
+
 // A server that dies leaves what it worked on unknown; a call that can't even be sent did nothing.
 func TestHTTPThatBreaks(t *testing.T) {
 	var web *httptest.Server

@@ -114,13 +114,15 @@ func (s *Server) Stdout() *os.File { return s.stdout }
 // Stderr is what the server writes to its standard error. Somebody has to read it, or the server blocks.
 func (s *Server) Stderr() *os.File { return s.stderr }
 
-// Write writes to the server's input. A server that stopped reading is killed rather than waited for: it may have got a
-// part, so nothing more can be said to it.
+// Write writes to the server's input. A server that doesn't read it, or closed it, is killed: it may have got a part, so
+// nothing more can be said to it.
 func (s *Server) Write(p []byte) (int, error) {
 	s.stdin.SetWriteDeadline(time.Now().Add(writeLimit))
 	n, err := s.stdin.Write(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if err != nil && !errors.Is(err, os.ErrClosed) { // by us: it is asked to end already
 		s.Kill()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("the server did not read its input for %s and was ended", writeLimit)
 	}
 	return n, err

@@ -78,3 +78,15 @@ func TestServerThatCantStart(t *testing.T) {
 		t.Error("it started")
 	}
 }
+
+// A server that can't be talked to any more is ended.
+func TestServerThatDoesNotListen(t *testing.T) {
+	s := startServer(t, `exec 0<&-; echo deaf; sleep 300`)
+	if _, err := bufio.NewReader(s.Stdout()).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte("hello\n")); err == nil {
+		t.Error("it was told something")
+	}
+	<-s.Ended()
+}
