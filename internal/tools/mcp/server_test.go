@@ -188,6 +188,32 @@ func TestCrashInTheMiddle(t *testing.T) {
 	})
 }
 
+// When the servers are ended, nobody waits for the calls that are on their way.
+func TestEndWithACallOnItsWay(t *testing.T) {
+	began := make(chan struct{}, 1)
+	inWorld(t, func(s *sdk.Server) {
+		offer(s, "stubborn", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			began <- struct{}{}
+			time.Sleep(time.Minute)
+			return &sdk.CallToolResult{}, nil
+		})
+	}, func(w *world) {
+		stubborn := w.tool("mcp__srv__stubborn")
+		start := time.Now()
+		ended := make(chan *tools.Error)
+		go func() {
+			_, wrong := callTool(t, context.Background(), stubborn, `{}`)
+			ended <- wrong
+		}()
+		<-began
+		go w.end()
+		if wrong := <-ended; wrong == nil || wrong.Code != tools.CodeUnknown || time.Since(start) > time.Second {
+			t.Errorf("after %s: %v", time.Since(start), wrong)
+		}
+		time.Sleep(2 * time.Minute) // for the server itself
+	})
+}
+
 // A server that doesn't come up is tried again, less and less often, and comes up when it can.
 func TestBackoff(t *testing.T) {
 	inChangedWorld(t, func(w *world) {
@@ -244,15 +270,7 @@ func TestOlderServer(t *testing.T) {
 	asked := 0
 	inChangedWorld(t, func(w *world) {
 		w.make = func(s *sdk.Server) { offer(s, "a", giving(text("ok"))) }
-		w.reach = func() sdk.Transport {
-			s := sdk.NewServer(&sdk.Implementation{Name: "old", Version: "1"}, nil)
-			w.make(s)
-			ours, theirs := sdk.NewInMemoryTransports()
-			if _, err := s.Connect(context.Background(), silent{theirs, &asked}, nil); err != nil {
-				return broken{err}
-			}
-			return ours
-		}
+		w.reach = w.older(&asked)
 	}, func(w *world) {
 		pass(2 * startLimit)
 		if s := w.servers.Status()[0]; !s.Up || asked != 1 {
@@ -262,6 +280,19 @@ func TestOlderServer(t *testing.T) {
 			t.Errorf("%v %v", out, wrong)
 		}
 	})
+}
+
+// older reaches a server that is silent when it is spoken to in the newest way, and counts that.
+func (w *world) older(asked *int) func() sdk.Transport {
+	return func() sdk.Transport {
+		s := sdk.NewServer(&sdk.Implementation{Name: "old", Version: "1"}, nil)
+		w.make(s)
+		ours, theirs := sdk.NewInMemoryTransports()
+		if _, err := s.Connect(context.Background(), silent{theirs, asked}, nil); err != nil {
+			return broken{err}
+		}
+		return ours
+	}
 }
 
 // silent is a server's side of a transport that never hears what begins in the newest way.
@@ -352,7 +383,14 @@ func TestCallWaitsForTheList(t *testing.T) {
 		if _, wrong := callTool(t, ctx, a, `{}`); wrong == nil || wrong.Code != tools.CodeAborted || !strings.Contains(wrong.Message, "nothing was done") {
 			t.Errorf("%v", wrong)
 		}
+		// A notice of the server's own does the same.
 		offer(w.remote, "b", giving())
+		synctest.Wait()
+		offer(w.remote, "c", giving())
+		synctest.Wait()
+		if w.servers.servers[0].listing == nil {
+			t.Error("it isn't known that the tools changed")
+		}
 		if out, wrong := callTool(t, context.Background(), a, `{}`); wrong != nil || out.Text != "ok" {
 			t.Errorf("%v, %v", out, wrong)
 		}
@@ -381,20 +419,23 @@ func TestUnpublishedToolsAreNotUsed(t *testing.T) {
 func TestNothingIsGiven(t *testing.T) {
 	var errs []error
 	var caps *sdk.ClientCapabilities
-	inWorld(t, func(s *sdk.Server) {
-		offer(s, "ask", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			if p := req.Session.InitializeParams(); p != nil {
-				caps = p.Capabilities
-			}
-			_, err := req.Session.ListRoots(ctx, nil)
-			errs = append(errs, err)
-			_, err = req.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?", RequestedSchema: anything})
-			errs = append(errs, err)
-			_, err = req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1})
-			errs = append(errs, err)
-			return &sdk.CallToolResult{}, nil
-		})
+	asked := 0
+	inChangedWorld(t, func(w *world) {
+		w.make = func(s *sdk.Server) {
+			offer(s, "ask", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				caps = req.Session.InitializeParams().Capabilities
+				_, err := req.Session.ListRoots(ctx, nil)
+				errs = append(errs, err)
+				_, err = req.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?", RequestedSchema: anything})
+				errs = append(errs, err)
+				_, err = req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1})
+				errs = append(errs, err)
+				return &sdk.CallToolResult{}, nil
+			})
+		}
+		w.reach = w.older(&asked) // in which servers ask as they please
 	}, func(w *world) {
+		pass(2 * startLimit)
 		if _, wrong := w.call("mcp__srv__ask", `{}`); wrong != nil {
 			t.Error(wrong)
 		}
@@ -406,10 +447,20 @@ func TestNothingIsGiven(t *testing.T) {
 		if len(errs) != 3 {
 			t.Errorf("%d requests", len(errs))
 		}
-		if caps != nil && (caps.Sampling != nil || caps.Elicitation != nil || caps.RootsV2 != nil) {
+		if caps == nil || caps.Sampling != nil || caps.Elicitation != nil || caps.RootsV2 != nil {
 			t.Errorf("we declare %+v", caps)
 		}
 	})
+}
+
+// Also a server that doesn't look at what we declare gets no answer.
+func TestRequestsAreRefused(t *testing.T) {
+	h := refuseRequests(func(context.Context, string, sdk.Request) (sdk.Result, error) { return nil, nil })
+	for method, refused := range map[string]bool{"roots/list": true, "sampling/createMessage": true, "elicitation/create": true, "ping": false} {
+		if _, err := h(context.Background(), method, nil); (err != nil) != refused {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
 }
 
 // A result that asks for more before it goes on is an error, and the call isn't repeated.
@@ -418,14 +469,13 @@ func TestInputRequiredIsAnError(t *testing.T) {
 	inWorld(t, func(s *sdk.Server) {
 		offer(s, "more", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			calls++
-			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"x": &sdk.ElicitParams{Message: "name?", RequestedSchema: anything}}}, nil
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"x": &sdk.ListRootsParams{}}}, nil
 		})
 	}, func(w *world) {
 		_, wrong := w.call("mcp__srv__more", `{}`)
-		if wrong == nil || calls != 1 {
+		if wrong == nil || calls != 1 || !strings.Contains(wrong.Message, "wants further input") {
 			t.Errorf("%v after %d calls", wrong, calls)
 		}
-		t.Log(wrong)
 	})
 }
 
