@@ -385,9 +385,9 @@ func TestCallWaitsForTheList(t *testing.T) {
 		}
 		// A notice of the server's own does the same.
 		offer(w.remote, "b", giving())
-		synctest.Wait()
+		pass(100 * time.Millisecond) // it is listed again
 		offer(w.remote, "c", giving())
-		synctest.Wait()
+		pass(100 * time.Millisecond) // it isn't yet
 		if w.servers.servers[0].listing == nil {
 			t.Error("it isn't known that the tools changed")
 		}
