@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Servers still use what is deprecated, and have to be answered.
+
 package mcp
 
 import (
