@@ -39,6 +39,7 @@ type app struct {
 	journal   *ledger.Ledger
 	builtin   *tools.Builtin
 	rules     *rulebook
+	mcp       *mcpTools
 	approvals *approvals.Registry
 	agent     *agent.Agent
 	slack     *slackui.UI
@@ -118,6 +119,7 @@ func (a *app) watch(set *tools.Set) {
 	for _, spec := range set.Specs() {
 		s.Tools = append(s.Tools, spec.Name)
 	}
+	s.Families = a.mcp.families()
 	for _, c := range a.checks() {
 		s.Checks = append(s.Checks, metrics.Check(c))
 	}
@@ -164,12 +166,14 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	for _, p := range append(named.Notes(), named.Advice()...) {
 		a.log.Warn("a named action", "file", named.Name, "note", p.String())
 	}
-	set, err := tools.NewSet(slices.Concat(a.builtin.Tools(), named.Tools())...)
+	if a.mcp, err = openMCP(ctx, s, a.journal, slices.Concat(a.builtin.Tools(), named.Tools()), a.log); err != nil {
+		return agent.Config{}, err
+	}
 	return agent.Config{
-		Ledger: a.journal, Model: lm, Tools: set, Policy: a.rules,
+		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
 		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: a.log,
-	}, err
+	}, nil
 }
 
 // run works until ctx ends or something fails that can't be mended. Then nothing new is started, what is open is ended
@@ -180,10 +184,15 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	stopReading := a.read(context.WithoutCancel(ctx))
+	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServers()
 	var g errgroup.Group
+	g.Go(func() error { return a.mcp.servers.Run(servers) })
+	a.mcp.wait(work)
 	g.Go(func() error {
 		defer stopSlack() // Slack is the last to go: it tells how the others ended
 		defer stopWork()
+		defer stopServers()
 		return a.agent.Run(work)
 	})
 	g.Go(func() error {

@@ -55,7 +55,7 @@ func (a *app) serveAPI(client *slackui.Client, rules *policy.Policy, w wiring) (
 			}
 			return p.Name
 		},
-		Redactor: w.redactor, Logger: w.log, Ready: a.checks(), Metrics: a.metrics.Handler(w.log),
+		Redactor: w.redactor, Logger: w.log, Ready: a.checks(), Details: a.details, Metrics: a.metrics.Handler(w.log),
 	})
 	return err
 }

@@ -50,6 +50,8 @@ type Settings struct {
 	HTTP      string   `envconfig:"APPROVALBOT_HTTP" default:"on" desc:"on or off: whether there is a tool that makes HTTP requests, to the public internet only"`
 	HTTPAllow []string `envconfig:"APPROVALBOT_HTTP_ALLOW" desc:"hosts that it may reach although they are on this machine or in a private network: a list of HOST:PORT, or HOST for ports 80 and 443"`
 
+	MCPConfig string `envconfig:"APPROVALBOT_MCP_CONFIG" desc:"a JSON file of MCP servers (mcpServers) whose tools the agent may use; see docs/mcp.md"`
+
 	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
 	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	ActionsFile  string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
@@ -277,6 +279,9 @@ func (s *Settings) check() error {
 		}
 	}
 	wrong = append(wrong, s.checkShell()...)
+	if _, err := s.mcpServers(); err != nil {
+		wrong = append(wrong, err)
+	}
 	_, err := s.requesters()
 	_, wrongActions := s.actionFile()
 	return together(append(wrong, err, s.checkReadOnlyCommands(), wrongActions)...)
@@ -347,7 +352,7 @@ func (s *Settings) protected() []string {
 	if script == s.Model {
 		script = "" // the model is no file
 	}
-	for _, p := range []string{".env", s.Instructions, s.APITokensFile, s.PolicyFile, script} {
+	for _, p := range []string{".env", s.Instructions, s.APITokensFile, s.PolicyFile, s.MCPConfig, script} {
 		if abs, err := filepath.Abs(p); p != "" && err == nil {
 			paths = append(paths, abs)
 		}
@@ -365,6 +370,9 @@ func (s *Settings) secrets() []string {
 	}
 	if file, err := s.actionFile(); err == nil {
 		all = append(all, file.Secrets()...)
+	}
+	if servers, err := s.mcpServers(); err == nil {
+		all = append(all, servers.Secrets()...)
 	}
 	return slices.DeleteFunc(all, func(t string) bool { return t == "" })
 }

@@ -16,13 +16,15 @@ import (
 	"approvalbot/internal/tools"
 )
 
-// Config is what an agent is made of. Everything but Instructions and Logger is required.
+// Config is what an agent is made of. Everything but Definitions, Instructions and Logger is required.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
 	Model     model.Model
 	Tools     ToolSource
 	Policy    PolicySource
+
+	Definitions *Definitions // of the tools that others define; nil: there are none
 
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask

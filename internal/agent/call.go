@@ -114,8 +114,18 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	if deniedBefore(earlier, t.call.Name, digest(args)) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, "The same call was denied or not answered before in this run, so nobody was asked again."))
 	}
+	if why := r.changed(t.call.Name); why != "" {
+		return halted(r.deny(ctx, t, ledger.SourcePolicy, why))
+	}
 	if r.asks.Add(1) > int64(r.MaxAsks) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, fmt.Sprintf("This run has asked people %d times already, which is its limit.", r.MaxAsks)))
+	}
+	note, err := r.Definitions.note(context.WithoutCancel(ctx), req.Tool, req.ToolHash)
+	if err != nil {
+		return halted(err)
+	}
+	if note != "" {
+		req.Preview.Notes = append([]string{note}, req.Preview.Notes...)
 	}
 	pending, err := r.Approvals.Open(ctx, req)
 	switch {
@@ -133,6 +143,7 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	case res.Type != ledger.Approved:
 		return halted(r.deny(ctx, t, res.Source, denialReason(res.Source, res.Reason, res.By)))
 	}
+	r.Definitions.approve(req.Tool, req.ToolHash)
 	return r.approved(ctx, t, tool, args, req)
 }
 
@@ -144,7 +155,10 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 		cwd = p.Dir
 	}
 	if r.asked != nil {
-		cwd, timeout = r.asked.Cwd, r.asked.Timeout
+		cwd = r.asked.Cwd
+		if r.asked.Timeout > 0 && (timeout == 0 || r.asked.Timeout < timeout) { // a rule's limit is the longest
+			timeout = r.asked.Timeout
+		}
 	}
 	var surfaces []string
 	if r.started.Place.Channel != "" {
@@ -188,8 +202,7 @@ func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json
 			return halted(r.deny(ctx, t, ledger.SourcePolicy, refused))
 		}
 	}
-	hash, ok := r.current().Hash(t.call.Name)
-	if !ok || hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
+	if hash, _ := r.tools.Hash(t.call.Name); hash != req.ToolHash || digest(args) != digest([]byte(req.Arguments)) {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
 	}
 	return r.perform(ctx, t, tool, json.RawMessage(req.Arguments))
@@ -228,6 +241,19 @@ func (r *run) notEnough(ctx context.Context, t target, now policy.Wanted) (strin
 	return "The policy has changed since this was approved. " + reason, nil
 }
 
+// changed says why the tool of a call is not any more what it was when the run began; empty if it is.
+func (r *run) changed(name string) string {
+	then, _ := r.tools.Hash(name)
+	now, ok := r.current().Hash(name)
+	switch {
+	case !ok:
+		return "The tool " + name + " is not there any more, so the call was not started."
+	case now != then:
+		return "The definition of the tool " + name + " has changed since this run began, so the call was not started. The next run has the new definition."
+	}
+	return ""
+}
+
 // current are the tools there are now: those of the run, as far as they are still what they were.
 func (r *run) current() *tools.Set {
 	if r.asked != nil {
@@ -236,10 +262,14 @@ func (r *run) current() *tools.Set {
 	return r.Tools.Set()
 }
 
-// perform is the one place where a tool is called.
+// perform is the one place where a tool is called. Nothing is that isn't any more what it was: people, or the policy,
+// decided about that.
 func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.RawMessage) error {
 	if ctx.Err() != nil {
 		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+	}
+	if why := r.changed(t.call.Name); why != "" {
+		return halted(r.deny(ctx, t, ledger.SourcePolicy, why))
 	}
 	_, err := r.Ledger.Append(ctx, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))
 	var conflict *ledger.ConflictError

@@ -104,7 +104,7 @@ type Agent interface {
 	Report(ctx context.Context, run string, by ledger.Actor, o *ledger.OutcomeReported) error
 }
 
-// Config is what a server is made of. Everything is required but Hosts, Channels, UserName, Metrics and Redactor.
+// Config is what a server is made of. Everything is required but Hosts, Channels, UserName, Details, Metrics and Redactor.
 type Config struct {
 	Tokens    []Token
 	Journal   Journal
@@ -119,8 +119,9 @@ type Config struct {
 
 	Hosts    []string // host names that requests may name besides loopback ones, without port
 	Ready    []Check
-	Metrics  http.Handler     // answers GET /metrics, for whoever has a token that may read; nil: there are none
-	Redactor *redact.Redactor // nil: one that knows patterns only
+	Details  func() map[string]map[string]string // how single things are, by group, that keep nothing from being ready; nil: nothing
+	Metrics  http.Handler                        // answers GET /metrics, for whoever has a token that may read; nil: there are none
+	Redactor *redact.Redactor                    // nil: one that knows patterns only
 	Logger   *slog.Logger
 }
 
@@ -346,7 +347,25 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 			status, ok, checks[c.Name] = http.StatusServiceUnavailable, false, err.Error()
 		}
 	}
-	answer(w, status, map[string]any{"ok": ok, "checks": checks})
+	body := map[string]any{"ok": ok, "checks": checks}
+	if details := s.details(); len(details) > 0 {
+		body["details"] = details
+	}
+	answer(w, status, body)
+}
+
+// details are told to everybody, and quote others.
+func (s *Server) details() map[string]map[string]string {
+	if s.Details == nil {
+		return nil
+	}
+	all := s.Details()
+	for _, group := range all {
+		for name, text := range group {
+			group[name], _ = s.Redactor.Text(text)
+		}
+	}
+	return all
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {

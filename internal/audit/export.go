@@ -22,7 +22,7 @@ type Filter struct {
 	Run     string
 	Session string
 	Actor   string // id or name of who caused it, or the kind: user, token, model, system, operator
-	Tool    string // only events of calls of this tool
+	Tool    string // only events of calls of this tool, and those that define it
 	Outcome string // only events of calls that ended so: a state, the source of a denial, or an error's code
 }
 
@@ -142,11 +142,19 @@ func (x *exporter) fits(ctx context.Context, e ledger.Event) (bool, error) {
 		return false, nil
 	case f.Tool == "" && f.Outcome == "":
 		return true, nil
+	case f.Outcome == "" && defines(e, f.Tool):
+		return true, nil
 	case e.Call == "":
 		return false, nil
 	}
 	end, err := x.end(ctx, e)
 	return err == nil && (f.Tool == "" || end.tool == f.Tool) && (f.Outcome == "" || end.is(f.Outcome)), err
+}
+
+// defines tells whether the event says what the tool is.
+func defines(e ledger.Event, tool string) bool {
+	b, ok := e.Body.(*ledger.ToolDefined)
+	return ok && b.Tool == tool
 }
 
 func isActor(a ledger.Actor, want string) bool {

@@ -29,6 +29,7 @@
 //	message_posted       (posted, thing kind, thing id, channel, ts)
 //	message_settled      (settled, thing kind, thing id, channel, ts); the last one of a run also (run settled, run)
 //	policy_changed       none
+//	tool_defined         none: a definition may come back
 //	pruned               none
 //
 // A call that was denied has taken its start, so it can't start; one that started has taken it, so it can't be denied.

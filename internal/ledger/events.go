@@ -363,6 +363,17 @@ type OutcomeReported struct {
 	Reason  string      `json:"reason,omitempty"` // of none: why no more is waited for
 }
 
+// ToolDefined: a tool that somebody else defines (an MCP server) was seen with a definition that is not the one that it had
+// before. Of a tool that is defined the same way again and again there is one. It stands outside of runs. What people
+// granted for a tool was granted for a definition, and ends with the next of these.
+type ToolDefined struct {
+	Tool       string          `json:"toolName"`
+	Hash       string          `json:"hash"`                 // SHA-256, hex, of the definition, as in approval_requested
+	Previous   string          `json:"previous,omitempty"`   // the hash before; empty when it was seen for the first time
+	Definition json.RawMessage `json:"definition,omitempty"` // name, description, inputSchema, annotations
+	Changed    []string        `json:"changed,omitempty"`    // which of these are others than before
+}
+
 // DecisionType is what the policy says of a call.
 type DecisionType string
 
@@ -562,6 +573,7 @@ func (*ModelFailed) Kind() string       { return "model_failed" }
 func (*SessionCompacted) Kind() string  { return "session_compacted" }
 func (*CallRequested) Kind() string     { return "call_requested" }
 func (*OutcomeReported) Kind() string   { return "outcome_reported" }
+func (*ToolDefined) Kind() string       { return "tool_defined" }
 func (*PermissionDecided) Kind() string { return "permission_decided" }
 func (*ApprovalRequested) Kind() string { return "approval_requested" }
 func (*ApprovalShown) Kind() string     { return "approval_shown" }
@@ -596,6 +608,7 @@ func (b *SessionCompacted) Claims(e Event) []Claim {
 }
 func (b *CallRequested) Claims(e Event) []Claim     { return []Claim{claim("call", e.Run)} }
 func (b *OutcomeReported) Claims(e Event) []Claim   { return []Claim{ClaimOutcome(e.Run, e.Call)} }
+func (b *ToolDefined) Claims(Event) []Claim         { return nil }
 func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{ClaimDecision(e.Run, e.Call)} }
 func (b *ApprovalRequested) Claims(e Event) []Claim {
 	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}

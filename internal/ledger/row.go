@@ -36,7 +36,7 @@ var bodies = map[string]func() Body{}
 
 func init() {
 	for _, b := range []Body{
-		&MessageReceived{}, &RunStarted{}, &RunStopRequested{}, &RunFinished{}, &ModelCompleted{}, &ModelFailed{}, &SessionCompacted{}, &CallRequested{}, &OutcomeReported{}, &PermissionDecided{},
+		&MessageReceived{}, &RunStarted{}, &RunStopRequested{}, &RunFinished{}, &ModelCompleted{}, &ModelFailed{}, &SessionCompacted{}, &CallRequested{}, &OutcomeReported{}, &ToolDefined{}, &PermissionDecided{},
 		&ApprovalRequested{}, &ApprovalShown{}, &ApprovalVoted{}, &ApprovalResolved{}, &ToolStarted{}, &ToolFinished{},
 		&MessagePosted{}, &MessageSettled{}, &PolicyChanged{}, &Pruned{},
 	} {

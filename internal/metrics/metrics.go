@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,10 +48,11 @@ type Metrics struct {
 
 // Sources answer what stands at the moment. Each may be nil.
 type Sources struct {
-	Tools   []string                            // the tools that the agent offers; others count as "other"
-	Checks  []Check                             // as in /readyz
-	Waiting func() (open int, oldest time.Time) // asks that wait for people
-	Backlog func() map[string]int               // messages that Slack doesn't show as wanted yet, by kind
+	Tools    []string                            // the tools that the agent offers; others count as "other"
+	Families []string                            // what names of tools begin with that come and go: each family counts as one
+	Checks   []Check                             // as in /readyz
+	Waiting  func() (open int, oldest time.Time) // asks that wait for people
+	Backlog  func() map[string]int               // messages that Slack doesn't show as wanted yet, by kind
 }
 
 // A Check is one thing that has to be well: nil, or why it isn't.
@@ -87,10 +89,18 @@ func (m *Metrics) Watch(s Sources) {
 	m.sources.Store(&s)
 }
 
-// Tool is what a tool counts as: its name, if it is one that the agent offers; a model may make up any.
+// Tool is what a tool counts as: its name, if it is one that the agent always offers, or its family; a model may make up
+// any name.
 func (m *Metrics) Tool(name string) string {
 	if (*m.tools.Load())[name] {
 		return name
+	}
+	if s := m.sources.Load(); s != nil {
+		for _, f := range s.Families {
+			if strings.HasPrefix(name, f) {
+				return f + "*"
+			}
+		}
 	}
 	return other
 }

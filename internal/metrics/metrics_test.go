@@ -233,3 +233,16 @@ func TestNobodyWaits(t *testing.T) {
 		t.Errorf("without an ask: %v", got)
 	}
 }
+
+// Tools that come and go count as one, so that nobody who names them can make labels grow.
+func TestToolFamilies(t *testing.T) {
+	m := New("test")
+	m.Watch(Sources{Tools: []string{"shell"}, Families: []string{"mcp__fs__"}})
+	for name, want := range map[string]string{
+		"shell": "shell", "mcp__fs__read": "mcp__fs__*", "mcp__fs__": "mcp__fs__*", "mcp__other__read": "other", "": "other",
+	} {
+		if got := m.Tool(name); got != want {
+			t.Errorf("%s counts as %s, want %s", name, got, want)
+		}
+	}
+}

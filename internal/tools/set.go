@@ -93,14 +93,20 @@ func (s Spec) Schema() (json.RawMessage, error) {
 	return canonicalJSON(s.InputSchema)
 }
 
-func (s Spec) hash() (string, error) {
+// Definition is the whole definition as JSON: the bytes whose SHA-256 is the definition's hash.
+func (s Spec) Definition() (json.RawMessage, error) {
 	if s.InputSchema == nil {
-		return "", fmt.Errorf("it has no input schema")
+		return nil, fmt.Errorf("it has no input schema")
 	}
-	if _, err := s.InputSchema.Resolve(nil); err != nil {
+	return canonicalJSON(s)
+}
+
+func (s Spec) hash() (string, error) {
+	canonical, err := s.Definition()
+	if err != nil {
 		return "", err
 	}
-	canonical, err := canonicalJSON(s)
+	_, err = s.InputSchema.Resolve(nil)
 	if err != nil {
 		return "", err
 	}

@@ -83,3 +83,11 @@ func trimPartialRune(b []byte) []byte {
 	}
 	return b
 }
+
+// Bound keeps the beginning and the end of a text, limit bytes together, as valid UTF-8 and with the cut marked: what
+// [Command.Run] does with the output of a command.
+func Bound(text string, limit int) (bounded string, truncated bool) {
+	b := newBounded(limit)
+	b.write([]byte(text))
+	return b.text()
+}
