@@ -24,7 +24,7 @@ func TestModelInTheThread(t *testing.T) {
 	turns := `[
 		{"error":{"kind":"overloaded","message":"The model is overloaded.","retryable":true,"retryAfterMs":20000,"times":1,"delta":["I am about to "]},
 		 "toolCalls":[{"id":"c1","name":"list_files","arguments":{"path":"."}}],"usage":{"inputTokens":12000,"outputTokens":45}},
-		{"delta":["It ","is ","going ","well ","and ","will ","be ","done."],"deltaMs":2000,"usage":{"inputTokens":12200,"outputTokens":100}}]`
+		{"delta":["It ","is ","going ","well ","and ","will ","be ","done."],"deltaMs":5000,"usage":{"inputTokens":12200,"outputTokens":100}}]`
 	price, err := model.ParsePrice("3/15")
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +35,12 @@ func TestModelInTheThread(t *testing.T) {
 		if got := w.progressOf(thread); !strings.Contains(got, "The model is overloaded; trying again in 2") || !strings.Contains(got, "(attempt 2)") {
 			t.Errorf("while it waits: %s", got)
 		}
-		w.pass(22 * time.Second)
+		w.pass(30 * time.Second)
 		if got := w.progressOf(thread); !strings.Contains(got, "Writing: “It") || strings.Contains(got, "overloaded") {
 			t.Errorf("while it writes: %s", got)
 		}
-		w.pass(30 * time.Second)
-		if got := w.progressOf(thread); !strings.Contains(got, "2 rounds · 24,345 tokens · $0.08") || strings.Contains(got, "Writing") {
+		w.pass(40 * time.Second)
+		if got := w.progressOf(thread); !strings.Contains(got, "2 rounds · 24,345 tokens · $0.07") || strings.Contains(got, "Writing") {
 			t.Errorf("at the end: %s", got)
 		}
 		shown := w.audit(w.runs()[0].ID)
