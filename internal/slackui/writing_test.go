@@ -60,7 +60,7 @@ func TestWritingIsBounded(t *testing.T) {
 		body ledger.Body
 		ends bool
 	}{{7, &ledger.ModelCompleted{}, false}, {8, &ledger.MessagePosted{}, false}, {8, &ledger.ModelFailed{}, true}} {
-		b.written(ledger.Event{Seq: e.seq, Run: "run-1", Body: e.body})
+		b.apply(ledger.Event{Seq: e.seq, Run: "run-1", Body: e.body}, testRenderer())
 		if _, on := b.writing["run-1"]; on == e.ends {
 			t.Errorf("event %d (%s): still on its way %t", e.seq, e.body.Kind(), on)
 		}
