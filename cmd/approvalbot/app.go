@@ -89,7 +89,10 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
 	cfg.Approvals = a.approvals
-	cfg.Deltas = func(run, text string) { a.api.Delta(run, text) }
+	cfg.Deltas = func(run, text string) {
+		a.api.Delta(run, text)
+		a.slack.Delta(run, text)
+	}
 	if a.agent, err = agent.New(cfg); err != nil {
 		return nil, err
 	}
@@ -172,7 +175,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
-		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, Drain: s.Drain, Logger: a.log,
+		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, ContextTokens: s.ContextTokens, Price: s.Price, Drain: s.Drain, Logger: a.log,
 	}, nil
 }
 

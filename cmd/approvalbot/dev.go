@@ -67,7 +67,9 @@ func devSetting(name string) bool {
 		"ANTHROPIC_BASE_URL",
 		"OPENAI_API_KEY",
 		"OPENAI_BASE_URL",
-		"APPROVALBOT_MAX_OUTPUT_TOKENS":
+		"APPROVALBOT_MAX_OUTPUT_TOKENS",
+		"APPROVALBOT_CONTEXT_TOKENS",
+		"APPROVALBOT_MODEL_PRICE":
 		return true
 	}
 	return false

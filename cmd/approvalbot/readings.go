@@ -107,7 +107,11 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 	case *ledger.RunStopRequested:
 		return []slog.Attr{word("by", e.Actor.Person().ID)}
 	case *ledger.RunFinished:
-		return []slog.Attr{word("status", string(b.Status)), word("code", b.Code), slog.Int("rounds", b.Rounds)}
+		return []slog.Attr{word("status", string(b.Status)), word("code", b.Code), slog.Int("rounds", b.Rounds), slog.Int("tokens", b.Usage.Tokens())}
+	case *ledger.ModelFailed:
+		return []slog.Attr{word("kind", b.ErrorKind), slog.Int("attempt", b.Attempt), slog.Duration("retry_in", b.RetryIn)}
+	case *ledger.SessionCompacted:
+		return []slog.Attr{word("method", string(b.Method)), slog.Int64("until", b.Until)}
 	case *ledger.PermissionDecided:
 		return []slog.Attr{word("tool", tool(b.Tool)), word("decision", string(b.Type)), word("source", b.Source)}
 	case *ledger.ApprovalRequested:

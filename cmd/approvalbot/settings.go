@@ -18,6 +18,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/model"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/tools"
 )
@@ -71,6 +72,9 @@ type Settings struct {
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
 	Drain     time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
 	LogLevel  slog.Level    `envconfig:"APPROVALBOT_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
+
+	ContextTokens int         `envconfig:"APPROVALBOT_CONTEXT_TOKENS" default:"150000" desc:"what a request to the model may have before the older part of its conversation is summarised; below the model's context, with room for an answer"`
+	Price         model.Price `envconfig:"APPROVALBOT_MODEL_PRICE" desc:"what the model costs, in US dollars per million tokens: INPUT/OUTPUT or INPUT/OUTPUT/CACHE-READ/CACHE-WRITE, such as 3/15 or 3/15/0.3/3.75. Then each run says what it cost. There is none by default, since prices change"`
 
 	openChannels  []string        // the public channels whose members may decide under "channel"
 	shellFallback tools.ShellMode // what there is where nobody said what holds commands and they can't be confined; empty: off
@@ -251,6 +255,9 @@ func settingError(err error) error {
 	return fmt.Errorf("%s=%q: it has to be %s", parse.KeyName, parse.Value, want)
 }
 
+// minContextTokens is what a request can't do without, about.
+const minContextTokens = 4000
+
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,30}$`)
 
 func (s *Settings) check() error {
@@ -264,6 +271,7 @@ func (s *Settings) check() error {
 	bad(s.Timeout < time.Second || s.Timeout > 7*24*time.Hour, "APPROVALBOT_APPROVAL_TIMEOUT=%s: it has to be between 1s and 168h", s.Timeout)
 	bad(s.MaxRounds < 1, "APPROVALBOT_MAX_ROUNDS=%d: it has to be at least 1", s.MaxRounds)
 	bad(s.MaxAsks < 1, "APPROVALBOT_MAX_ASKS=%d: it has to be at least 1", s.MaxAsks)
+	bad(s.ContextTokens < minContextTokens, "APPROVALBOT_CONTEXT_TOKENS=%d: it has to be at least %d, for the instructions and the tools alone take some", s.ContextTokens, minContextTokens)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	wrong = append(wrong, s.checkModel()...)
 	if err := s.checkHTTP(); err != nil {

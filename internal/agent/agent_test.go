@@ -49,7 +49,7 @@ func (everyone) Group(context.Context, string) ([]string, error) {
 // stand is an agent with everything under it real: journal, approvals, policy. The model is a script, the tools are
 // recorded.
 type stand struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	journal *ledger.Ledger
 	reg     *approvals.Registry
@@ -126,7 +126,7 @@ func slow(d time.Duration) func(context.Context, json.RawMessage) (tools.Output,
 	}
 }
 
-func open(t *testing.T, dir, script string) *stand {
+func open(t testing.TB, dir, script string) *stand {
 	t.Helper()
 	m, err := model.ParseScript("test", []byte(script))
 	if err != nil {
@@ -136,7 +136,7 @@ func open(t *testing.T, dir, script string) *stand {
 }
 
 // openWith is open with any model, and a configuration that is changed.
-func openWith(t *testing.T, dir string, m model.Model, change func(*Config)) *stand {
+func openWith(t testing.TB, dir string, m model.Model, change func(*Config)) *stand {
 	t.Helper()
 	s := &stand{t: t, dir: dir, calls: &recorder{args: map[string]int{}}}
 	log := slog.New(slog.DiscardHandler)
@@ -296,7 +296,7 @@ func (s *stand) check() {
 }
 
 // paired tells whether every call has exactly one result, right behind it and in order.
-func paired(t *testing.T, req model.Request) {
+func paired(t testing.TB, req model.Request) {
 	t.Helper()
 	for i, m := range req.Messages {
 		if len(m.ToolCalls) == 0 {

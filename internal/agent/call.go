@@ -46,15 +46,17 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	}
 	rules := r.inForce()
 	d := rules.Decide(r.policyCall(tool, args))
-	_, err = r.Ledger.Append(context.WithoutCancel(ctx), t.event(ledger.System, &ledger.PermissionDecided{
+	decided := t.event(ledger.System, &ledger.PermissionDecided{
 		Tool: tc.Name, Type: ledger.DecisionType(d.Type), Source: string(d.Source), Reason: d.Reason, Rule: d.Rule,
 		PolicyHash: rules.Hash(), Digest: digest(args), Summary: preview.Summary, Risk: string(d.Risk),
-	}))
-	switch {
-	case err != nil:
+	})
+	if d.Allowed() {
+		return r.perform(ctx, t, tool, args, decided) // it starts at once, so both are one commit
+	}
+	if _, err := r.Ledger.Append(context.WithoutCancel(ctx), decided); err != nil {
 		return halted(err)
-	case d.Allowed():
-		return r.perform(ctx, t, tool, args)
+	}
+	switch {
 	case d.NeedsApproval() && undescribed != nil:
 		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(undescribed.Error()), "")))
 	case d.NeedsApproval():
@@ -262,22 +264,22 @@ func (r *run) current() *tools.Set {
 	return r.Tools.Set()
 }
 
-// perform is the one place where a tool is called. Nothing is that isn't any more what it was: people, or the policy,
-// decided about that.
-func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.RawMessage) error {
+// perform is the one place where a tool is called. before is what is recorded together with its start. Nothing is called
+// that isn't any more what it was: people, or the policy, decided about that.
+func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.RawMessage, before ...ledger.Event) error {
 	if ctx.Err() != nil {
-		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+		return r.notStarted(ctx, t, before, ledger.SourceAbort, abortReason(ctx))
 	}
 	if why := r.changed(t.call.Name); why != "" {
-		return halted(r.deny(ctx, t, ledger.SourcePolicy, why))
+		return r.notStarted(ctx, t, before, ledger.SourcePolicy, why)
 	}
-	_, err := r.Ledger.Append(ctx, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))
+	_, err := r.Ledger.Append(ctx, append(before, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))...)
 	var conflict *ledger.ConflictError
 	switch {
-	case errors.As(err, &conflict):
+	case errors.As(err, &conflict) && conflict.Winner.Kind() != "permission_decided":
 		return nil // it has ended, or runs already: once is enough
 	case withdrawn(ctx, err):
-		return halted(r.deny(ctx, t, ledger.SourceAbort, abortReason(ctx)))
+		return r.notStarted(ctx, t, before, ledger.SourceAbort, abortReason(ctx))
 	case err != nil:
 		return halted(err)
 	}
@@ -298,6 +300,16 @@ func (r *run) caller(t target) tools.Caller {
 		c.Requesters = append(c.Requesters, p.ID)
 	}
 	return c
+}
+
+// notStarted records what was to be recorded with a call's start, and that there was none.
+func (r *run) notStarted(ctx context.Context, t target, before []ledger.Event, source ledger.Source, reason string) error {
+	if len(before) > 0 {
+		if _, err := r.Ledger.Append(context.WithoutCancel(ctx), before...); err != nil {
+			return halted(err)
+		}
+	}
+	return halted(r.deny(ctx, t, source, reason))
 }
 
 // withdrawn tells whether an append failed only because the run ended while it was still queued: nothing was written.

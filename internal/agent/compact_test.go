@@ -23,12 +23,14 @@ import (
 // since a session that was compacted doesn't show all of them.
 func worker(rounds int, tool string, input func(model.Request) int, summary func(model.Request) (model.Response, error)) *fakeModel {
 	round := 0
-	return &fakeModel{answer: func(_ context.Context, req model.Request, _ func(string)) (model.Response, error) {
+	return &fakeModel{answer: func(_ context.Context, req model.Request, delta func(string)) (model.Response, error) {
 		if req.System == summarySystem {
+			delta("SUMMARY")
 			return summary(req)
 		}
 		if round++; round > rounds {
 			round = 0
+			delta("finished")
 			return model.Response{Text: "finished", StopReason: model.StopEndTurn}, nil
 		}
 		return model.Response{
@@ -50,7 +52,11 @@ func TestCompaction(t *testing.T) {
 	})
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := openWith(t, dir, m, func(c *Config) { c.ContextTokens = 900; c.MaxAsks = 100 })
+		heard := ""
+		s := openWith(t, dir, m, func(c *Config) {
+			c.ContextTokens, c.MaxAsks = 900, 100
+			c.Deltas = func(_, text string) { heard += text }
+		})
 		for run := range 2 {
 			s.say(alice, fmt.Sprintf("job %d, and it is a long one: %s", run, strings.Repeat("word ", 80)))
 			for n := 1; n <= 8; n++ {
@@ -78,6 +84,9 @@ func TestCompaction(t *testing.T) {
 		}
 		last := m.asked[len(m.asked)-1]
 		whole := fmt.Sprint(last.Messages)
+		if strings.Contains(heard, "SUMMARY") || !strings.Contains(heard, "finished") {
+			t.Errorf("people hear %q", heard)
+		}
 		for _, want := range []string{"SUMMARY", "job 1", `xx"}: Bob denied this call: reason 2.`, "c8"} {
 			if !strings.Contains(whole, want) {
 				t.Errorf("%q is gone:\n%s", want, whole)
@@ -384,4 +393,29 @@ func temp(t *rapid.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
+}
+
+// Who got a request keeps what it got, whatever the session becomes later.
+func TestCompactionLeavesEarlierRequests(t *testing.T) {
+	for _, method := range []ledger.CompactionMethod{ledger.CompactSummary, ledger.CompactOutputs} {
+		tr := &Transcript{}
+		for i, b := range []ledger.Body{
+			&ledger.RunStarted{},
+			&ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "act"}}},
+			&ledger.ToolFinished{State: ledger.OutputAvailable, Output: strings.Repeat("long ", 100)},
+		} {
+			if err := tr.Apply(ledger.Event{Seq: int64(i + 1), Run: "r", Call: "c1", Body: b}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		req := tr.Request()
+		before := model.RequestHash(req)
+		tr.compacted(&ledger.SessionCompacted{Compaction: ledger.Compaction{Until: 3, Clip: 10}, Method: method, Text: "S"})
+		if model.RequestHash(tr.Request()) == before {
+			t.Errorf("%s: nothing was shortened", method)
+		}
+		if model.RequestHash(req) != before {
+			t.Errorf("%s: it changes a request that was given out", method)
+		}
+	}
 }

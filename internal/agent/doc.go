@@ -20,7 +20,9 @@
 //     digest was recorded there and, if people were asked, approved.
 //   - A call ends in one place ([Agent.finish]), once. What that event says is what the model gets, live and after a
 //     restart; a denial is one of the three endings and no error of the run.
-//   - The request to the model is always folded from the journal, never from memory, so it can be folded again.
+//   - The request to the model is always folded from the journal, never from memory, so it can be folded again. Where a
+//     session has outgrown the model's context its older rounds are summarised, which is a step of the same fold.
+//   - Only sampling is tried again, since a model that failed has done nothing. Each failed attempt is an event.
 //   - A run ends after all its calls have. Interrupted is an ending, not a reason to try again.
 //   - If the journal can't be written the run halts where it is: no further model call, no start. When it can be written
 //     again, the run is ended as after a crash ([Agent.Recover]).

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -158,5 +160,47 @@ func TestInherited(t *testing.T) {
 		}
 		s.check()
 		s.stop()
+	})
+}
+
+// A message that comes while those from before are being read is this process's own: it isn't withdrawn as one whose sender
+// is gone.
+func TestReceivedBeforeTheAgentRuns(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, dir, `{"turns":[{"text":"finished"}]}`)
+		s.stop()
+		journal, err := ledger.Open(t.Context(), dir, ledger.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer journal.Close()
+		cfg := s.agent.Config
+		cfg.Ledger = journal
+		a, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		go a.Receive(context.Background(), ledger.Event{Session: "s1", Actor: alice, Body: &ledger.MessageReceived{
+			Origin: ledger.Origin{Kind: "http", Token: "ci"}, Text: "go", Disposition: ledger.Starts,
+		}})
+		synctest.Wait() // it is recorded, and waits for Run
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := a.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		stop()
+		wg.Wait()
+		s.journal = journal
+		if runs := s.runs(); len(runs) != 1 || runs[0].Status() != ledger.RunSucceeded {
+			t.Errorf("%d runs, the last ended as %+v", len(runs), s.run().Finished)
+		}
 	})
 }

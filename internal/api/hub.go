@@ -166,6 +166,9 @@ func (h *hub) toRun(e ledger.Event) {
 		if s := h.speeches[e.Run]; s != nil {
 			h.say(e.Run, s.end(h.views))
 		}
+	case *ledger.ModelFailed:
+		// What was said of an answer that failed is void, which the event tells. What was held back is never said.
+		delete(h.speeches, e.Run)
 	case *ledger.ApprovalRequested:
 		if len(h.followers[e.Run]) == 0 && slices.Contains(b.Surfaces, ledger.SurfaceHTTP) {
 			h.alone(e, b)

@@ -82,7 +82,7 @@ func (v views) run(r *ledger.Run) *runRecord {
 	if b := r.Finished; b != nil {
 		at := r.EndedAt.UTC()
 		out.EndedAt, out.Code, out.Reason, out.Answer = &at, b.Code, v.text(b.Reason), v.text(b.Answer)
-		out.Usage = usage{b.Usage.InputTokens, b.Usage.OutputTokens}
+		out.Usage = usageOf(b.Usage)
 	}
 	for _, c := range r.Calls {
 		out.Calls = append(out.Calls, v.call(r, c))

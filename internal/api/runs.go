@@ -355,13 +355,22 @@ func (l *lastWord) put(m message, _ []byte) error {
 func (l *lastWord) flush() error { return nil }
 func (l *lastWord) beat() error  { return nil }
 
-// statuses are the answers of runs that didn't succeed, by code; others are 422.
+// statuses are the answers of runs that didn't succeed, by code; others are 422. That a conversation is too long or that
+// a model declines is the request's matter, all else that is wrong with a model is the model's.
 var statuses = map[string]int{
-	codeRequired:  http.StatusConflict,
-	"STOPPED":     http.StatusConflict,
-	"MODEL_ERROR": http.StatusBadGateway,
-	"SHUTDOWN":    http.StatusServiceUnavailable,
-	"RESTARTED":   http.StatusServiceUnavailable,
+	codeRequired:            http.StatusConflict,
+	"STOPPED":               http.StatusConflict,
+	"MODEL_ERROR":           http.StatusBadGateway,
+	"MODEL_KEY":             http.StatusBadGateway,
+	"MODEL_UNKNOWN":         http.StatusBadGateway,
+	"MODEL_QUOTA":           http.StatusBadGateway,
+	"MODEL_RATE_LIMITED":    http.StatusBadGateway,
+	"MODEL_OVERLOADED":      http.StatusBadGateway,
+	"MODEL_UNAVAILABLE":     http.StatusBadGateway,
+	"MODEL_BROKEN_ANSWER":   http.StatusBadGateway,
+	"MODEL_INVALID_REQUEST": http.StatusBadGateway,
+	"SHUTDOWN":              http.StatusServiceUnavailable,
+	"RESTARTED":             http.StatusServiceUnavailable,
 }
 
 func (l *lastWord) answer(w http.ResponseWriter, err error) error {

@@ -123,7 +123,8 @@ func (c *cast) apply(e ledger.Event) {
 func (v views) tell(c *cast, e ledger.Event) message {
 	switch b := e.Body.(type) {
 	case *ledger.ModelCompleted:
-		m := message{Type: typeStep, RunID: e.Run, Step: b.Round, Text: v.text(b.Text), Usage: &usage{b.Usage.InputTokens, b.Usage.OutputTokens}}
+		used := usageOf(b.Usage)
+		m := message{Type: typeStep, RunID: e.Run, Step: b.Round, Text: v.text(b.Text), Usage: &used}
 		for _, tc := range b.ToolCalls {
 			args, _ := v.arguments(tc.Arguments)
 			m.ToolCalls = append(m.ToolCalls, toolCall{tc.ID, v.text(tc.Name), args})
@@ -165,7 +166,7 @@ func (v views) ended(c *cast, e ledger.Event, b *ledger.RunFinished) message {
 	if b.Status == ledger.RunSucceeded {
 		return message{Type: typeDone, Result: &result{
 			RunID: e.Run, SessionID: e.Session, Model: c.model, Answer: v.text(b.Answer), Steps: b.Rounds,
-			Usage: usage{b.Usage.InputTokens, b.Usage.OutputTokens},
+			Usage: usageOf(b.Usage), Truncated: b.Truncated,
 		}}
 	}
 	f := &failure{Code: b.Code, Message: v.text(b.Reason), Status: b.Status, RunID: e.Run, SessionID: e.Session, Answer: v.text(b.Answer)}

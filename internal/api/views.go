@@ -107,8 +107,28 @@ func (v views) snapshot(s approvals.Snapshot) *request {
 
 // usage counts a model's tokens.
 type usage struct {
-	InputTokens  int `json:"inputTokens"`
-	OutputTokens int `json:"outputTokens"`
+	InputTokens      int   `json:"inputTokens"` // all of them, cached ones included
+	OutputTokens     int   `json:"outputTokens"`
+	CacheReadTokens  int   `json:"cacheReadTokens,omitempty"`
+	CacheWriteTokens int   `json:"cacheWriteTokens,omitempty"`
+	Cost             *cost `json:"cost,omitempty"` // where a price is set
+}
+
+// cost is an amount of money in millionths of the currency's unit: a program adds it up without rounding.
+type cost struct {
+	Micros   int64  `json:"micros"`
+	Currency string `json:"currency"`
+}
+
+func usageOf(u ledger.Usage) usage {
+	out := usage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
+	}
+	if u.Cost != nil {
+		out.Cost = &cost{u.Cost.Micros, u.Cost.Currency}
+	}
+	return out
 }
 
 // result is what a run that succeeded came to.
@@ -119,6 +139,7 @@ type result struct {
 	Answer    string `json:"answer"`
 	Steps     int    `json:"steps"`
 	Usage     usage  `json:"usage"`
+	Truncated bool   `json:"truncated,omitempty"` // the answer ends in the middle: the model may write no more at once
 }
 
 // failure is how a run ended that did not succeed.

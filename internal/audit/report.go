@@ -118,6 +118,9 @@ func (b builder) page() page {
 	p.Lanes, p.Span = b.lanes()
 	if f := run.Finished; f != nil {
 		p.Answer = b.long(strings.TrimSpace(f.Answer))
+		if f.Truncated {
+			p.Answer += "\n[cut off: the model reached the limit of what it may write at once]"
+		}
 	}
 	if run.Started != nil {
 		p.System = b.long(run.Started.System)
@@ -178,6 +181,9 @@ func (b builder) facts() []pair {
 			who = pair{"Program", b.line(program) + ", which acts itself"}
 		}
 		facts = append(facts, who, pair{"Policy", b.line(s.Policy + " · " + s.Sandbox)})
+	}
+	if u := run.Usage(); u.Tokens() > 0 {
+		facts = append(facts, pair{"Used", used(u)})
 	}
 	return facts
 }
@@ -274,16 +280,7 @@ func (b builder) items() []item {
 		return nil
 	}
 	items := []item{{At: clock(run.StartedAt), Kind: "start", Title: "Asked by " + b.who(&run.StartedBy), Text: b.long(b.r.request())}}
-	stopped := run.Stop == nil
-	for _, round := range run.Rounds {
-		if !stopped && run.Stop.At.Before(round.At) {
-			items, stopped = append(items, b.stop()), true
-		}
-		items = append(items, b.round(round))
-	}
-	if !stopped {
-		items = append(items, b.stop())
-	}
+	items = append(items, b.moments()...)
 	if f := run.Finished; f != nil {
 		title := "Ended: " + string(f.Status)
 		items = append(items, item{At: clock(run.EndedAt), Since: b.since(run.EndedAt), Kind: "end " + statusTone(f.Status), Title: title, Text: b.long(b.why(f))})
@@ -308,7 +305,7 @@ func (b builder) round(round ledger.Round) item {
 		it.Text = "" // it stands below, as the answer
 	}
 	if u := round.Usage; u.InputTokens+u.OutputTokens > 0 {
-		it.Facts = append(it.Facts, pair{"tokens", fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)})
+		it.Facts = append(it.Facts, pair{"used", used(u)})
 	}
 	for _, c := range b.r.Run.Calls {
 		if c.Round == round.Round {

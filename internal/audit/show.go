@@ -196,6 +196,7 @@ func (p *printer) head(r *Reading) {
 	} else if !run.EndedAt.IsZero() {
 		p.field(0, "ended", plainText, stamp(run.EndedAt))
 	}
+	p.sampling(run)
 	p.field(0, "journal", plainText, fmt.Sprintf("rows %d to %d, head %s", r.First, r.Last.Seq, r.Last))
 	if gone := r.erased(p.cleaner); gone != "" {
 		p.field(0, "erased", waiting, gone)

@@ -15,19 +15,21 @@ func TestVerifyPrograms(t *testing.T) {
 		want    string // "" if all is well
 		run     []Body
 	}{
-		"reported":           {"ci", "", []Body{called, allow, start, done, available, &RunFinished{}}},
-		"denied":             {"ci", "", []Body{called, &ToolFinished{State: OutputDenied}, &RunFinished{}}},
-		"with a model":       {"ci", "a model takes part", []Body{&ModelCompleted{}}},
-		"without a program":  {"", "isn't a program's", []Body{called}},
-		"reported too early": {"ci", "didn't start", []Body{called, allow, done}},
-		"reported too late":  {"ci", "has ended", []Body{called, allow, start, available, done}},
-		"left open":          {"ci", "before its call", []Body{called, allow, start, done, &RunFinished{}}},
-		"nobody allowed it":  {"ci", "nobody allowed", []Body{called, start}},
+		"reported":                {"ci", "", []Body{called, allow, start, done, available, &RunFinished{}}},
+		"denied":                  {"ci", "", []Body{called, &ToolFinished{State: OutputDenied}, &RunFinished{}}},
+		"with a model":            {"ci", "a model takes part", []Body{&ModelCompleted{}}},
+		"with a model that fails": {"ci", "a model is asked", []Body{&ModelFailed{}}},
+		"with a summary":          {"ci", "a session is shortened", []Body{&SessionCompacted{}}},
+		"without a program":       {"", "isn't a program's", []Body{called}},
+		"reported too early":      {"ci", "didn't start", []Body{called, allow, done}},
+		"reported too late":       {"ci", "has ended", []Body{called, allow, start, available, done}},
+		"left open":               {"ci", "before its call", []Body{called, allow, start, done, &RunFinished{}}},
+		"nobody allowed it":       {"ci", "nobody allowed", []Body{called, start}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := mustOpen(t, t.TempDir())
 			for _, b := range append([]Body{&RunStarted{Program: tt.program}}, tt.run...) {
-				mustAppend(t, l, Event{Run: "r", Call: "c", Actor: System, Body: b})
+				mustAppend(t, l, Event{Session: "s", Run: "r", Call: "c", Actor: System, Body: b})
 			}
 			report, err := l.Verify(t.Context(), VerifyOptions{})
 			if err != nil {

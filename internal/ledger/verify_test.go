@@ -208,7 +208,9 @@ func TestVerifyDamagedFile(t *testing.T) {
 }
 
 func TestVerifyRules(t *testing.T) {
-	ev := func(call string, b Body) Event { return Event{Run: "r", Call: call, Actor: System, Body: b} }
+	ev := func(call string, b Body) Event {
+		return Event{Session: "s", Run: "r", Call: call, Actor: System, Body: b}
+	}
 	ask := func() Body { return &ApprovalRequested{Approval: "a", Arguments: "{}", Digest: digest("{}")} }
 	resolve := func(r ResolutionType) Body { return &ApprovalResolved{Approval: "a", Type: r} }
 	start := &ToolStarted{Digest: digest("{}")}
@@ -241,6 +243,9 @@ func TestVerifyRules(t *testing.T) {
 		{"call left open", `before its call "c"`, []Body{called, ended}},
 		{"ask left open", "still asked", []Body{called, ask(), finish(OutputDenied), ended}},
 		{"same call again", "made before", []Body{called, called}},
+		{"asked again and shortened", "", []Body{&ModelFailed{}, &SessionCompacted{SampledFrom: 1}, called, finish(OutputError), &ModelFailed{}, ended}},
+		{"asked before a call ended", `asked before the call "c"`, []Body{called, &ModelFailed{}}},
+		{"shortened before a call ended", `shortened before the call "c"`, []Body{called, &SessionCompacted{}}},
 		{"after the end", "has ended before", []Body{ended, called}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

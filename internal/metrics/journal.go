@@ -19,6 +19,7 @@ var (
 // journal are the figures that come from the journal: its events and its commits.
 type journal struct {
 	events, messages, rounds, tokens *prometheus.CounterVec
+	failed, compacted, cost          *prometheus.CounterVec
 	runs                             *prometheus.CounterVec
 	active                           *prometheus.GaugeVec
 	runTime                          *prometheus.HistogramVec
@@ -44,11 +45,14 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 
 func newJournal() journal {
 	j := journal{
-		events:   counter("journal_events_total", "Events of the journal.", "kind"),
-		messages: counter("messages_received_total", "Messages of people and programs, by where they came from and what they do.", "origin", "disposition"),
-		rounds:   counter("model_samples_total", "Answers of the model.", "stop_reason"),
-		tokens:   counter("model_tokens_total", "Tokens of the model.", "direction"),
-		runs:     counter("runs_total", "Runs that ended. The code is empty for a success.", "status", "code"),
+		events:    counter("journal_events_total", "Events of the journal.", "kind"),
+		messages:  counter("messages_received_total", "Messages of people and programs, by where they came from and what they do.", "origin", "disposition"),
+		rounds:    counter("model_samples_total", "Answers of the model.", "stop_reason"),
+		tokens:    counter("model_tokens_total", "Tokens of the model.", "direction"),
+		failed:    counter("model_failures_total", "Attempts to sample the model that failed, by kind of error.", "kind"),
+		compacted: counter("session_compactions_total", "Sessions that were shortened for the model.", "method"),
+		cost:      counter("model_cost_total", "What the model cost, in units of the currency, where a price is set.", "currency"),
+		runs:      counter("runs_total", "Runs that ended. The code is empty for a success.", "status", "code"),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "runs_active",
 			Help: "Runs that have not ended."}, []string{"status"}),
 		runTime:   histogram("run_duration_seconds", "From a run's start to its end, waiting for people included.", peopleBuckets, "status"),
@@ -90,7 +94,7 @@ func (j journal) zero() {
 
 func (j journal) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		j.events, j.messages, j.rounds, j.tokens, j.runs, j.active, j.runTime, j.decisions, j.asked, j.asks, j.decided,
+		j.events, j.messages, j.rounds, j.tokens, j.failed, j.compacted, j.cost, j.runs, j.active, j.runTime, j.decisions, j.asked, j.asks, j.decided,
 		j.shown, j.calls, j.unknown, j.callTime, j.settled, j.commits, j.appends,
 	}
 }
@@ -101,6 +105,7 @@ type folding struct {
 	asks map[string]*openAsk // by approvalId
 
 	kinds, origins, dispositions, stops, statuses, codes, things, gone, states, sources, decisions, outcomes *words
+	failures, methods, currencies                                                                            *words
 }
 
 type openRun struct {
@@ -119,7 +124,7 @@ func newFolding() folding {
 		runs: map[string]*openRun{}, asks: map[string]*openAsk{},
 		kinds: newWords(), origins: newWords(), dispositions: newWords(), stops: newWords(), statuses: newWords(),
 		codes: newWords(), things: newWords(), gone: newWords(), states: newWords(), sources: newWords(),
-		decisions: newWords(), outcomes: newWords(),
+		decisions: newWords(), outcomes: newWords(), failures: newWords(), methods: newWords(), currencies: newWords(),
 	}
 }
 
@@ -136,8 +141,12 @@ func (m *Metrics) Observe(e ledger.Event) {
 		m.runFinished(e, b)
 	case *ledger.ModelCompleted:
 		j.rounds.WithLabelValues(f.stops.optional(b.StopReason)).Inc()
-		j.tokens.WithLabelValues("input").Add(float64(max(b.Usage.InputTokens, 0)))
-		j.tokens.WithLabelValues("output").Add(float64(max(b.Usage.OutputTokens, 0)))
+		m.used(b.Usage)
+	case *ledger.ModelFailed:
+		j.failed.WithLabelValues(f.failures.label(b.ErrorKind)).Inc()
+	case *ledger.SessionCompacted:
+		j.compacted.WithLabelValues(f.methods.label(string(b.Method))).Inc()
+		m.used(b.Usage)
 	case *ledger.PermissionDecided:
 		j.decisions.WithLabelValues(m.Tool(b.Tool), f.decisions.label(string(b.Type))).Inc()
 	case *ledger.ApprovalRequested:
@@ -154,6 +163,16 @@ func (m *Metrics) Observe(e ledger.Event) {
 			result = f.gone.label(b.Gone)
 		}
 		j.settled.WithLabelValues(f.things.label(b.Thing.Kind), result).Inc()
+	}
+}
+
+// used counts what one sample took.
+func (m *Metrics) used(u ledger.Usage) {
+	j := &m.journal
+	j.tokens.WithLabelValues("input").Add(float64(max(u.InputTokens, 0)))
+	j.tokens.WithLabelValues("output").Add(float64(max(u.OutputTokens, 0)))
+	if c := u.Cost; c != nil {
+		j.cost.WithLabelValues(m.folding.currencies.label(c.Currency)).Add(float64(max(c.Micros, 0)) / 1e6)
 	}
 }
 

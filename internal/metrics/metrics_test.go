@@ -154,6 +154,18 @@ func TestObserve(t *testing.T) {
 			"model_tokens_total{direction=output}":                      "7",
 			"permission_decisions_total{decision=ask,tool=shell}":       "1",
 		}},
+		{"what the model cost, and when it didn't answer", "model_tokens_total model_cost_total model_failures_total session_compactions_total", []ledger.Event{
+			at(0, &ledger.ModelCompleted{Usage: ledger.Usage{InputTokens: 100, OutputTokens: 7, Cost: &ledger.Cost{Micros: 1_500_000, Currency: "USD"}}}),
+			at(0, &ledger.SessionCompacted{Method: ledger.CompactSummary, Usage: ledger.Usage{InputTokens: 10, Cost: &ledger.Cost{Micros: 1, Currency: "USD"}}}),
+			at(0, &ledger.SessionCompacted{Method: "of a later version"}),
+			at(0, &ledger.ModelFailed{ErrorKind: "overloaded"}),
+			at(0, &ledger.ModelFailed{ErrorKind: "overloaded"}),
+			at(0, &ledger.ModelFailed{}),
+		}, map[string]string{
+			"model_tokens_total{direction=input}": "110", "model_tokens_total{direction=output}": "7", "model_cost_total{currency=USD}": "1.5",
+			"model_failures_total{kind=overloaded}": "2", "model_failures_total{kind=other}": "1",
+			"session_compactions_total{method=summary}": "1", "session_compactions_total{method=other}": "1",
+		}},
 		{"what became of messages in Slack", "slack_messages_settled_total journal_events_total", []ledger.Event{
 			at(0, &ledger.MessageSettled{Thing: ledger.Thing{Kind: "card"}, Rendering: "x"}),
 			at(0, &ledger.MessageSettled{Thing: ledger.Thing{Kind: "card"}, Gone: "channel_not_found"}),

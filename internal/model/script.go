@@ -34,7 +34,8 @@ import (
 // In this order: "expectResults" checks what the run made of the calls before;
 // "error" streams its own "delta" and fails, as often as "times" says, with
 // "kind", "retryable" and "retryAfterMs" as a provider would; "hang" waits for the context's end; then "text" is streamed,
-// in the pieces of "delta" if there are any, and the tool calls are returned.
+// in the pieces of "delta" if there are any, each "deltaMs" after the one before,
+// and the tool calls are returned.
 type Script struct {
 	name  string
 	turns []turn
@@ -54,6 +55,7 @@ type turn struct {
 	Hang          bool       `json:"hang"`
 	Text          string     `json:"text"`
 	Delta         []string   `json:"delta"`
+	DeltaMs       int64      `json:"deltaMs"`
 	ToolCalls     []turnCall `json:"toolCalls"`
 	StopReason    string     `json:"stopReason"`
 	Usage         Usage      `json:"usage"`
@@ -177,8 +179,29 @@ func (s *Script) Generate(ctx context.Context, req Request, onDelta func(string)
 		<-ctx.Done()
 		return Response{}, ctx.Err()
 	}
-	emit(onDelta, t.Delta)
+	if err := t.stream(ctx, onDelta); err != nil {
+		return Response{}, err
+	}
 	return t.response(), nil
+}
+
+// stream tells the text in its pieces, as slowly as the turn says.
+func (t turn) stream(ctx context.Context, onDelta func(string)) error {
+	if t.DeltaMs <= 0 {
+		emit(onDelta, t.Delta)
+		return nil
+	}
+	tick := time.NewTicker(time.Duration(t.DeltaMs) * time.Millisecond)
+	defer tick.Stop()
+	for i := range t.Delta {
+		select {
+		case <-tick.C:
+			emit(onDelta, t.Delta[i:i+1])
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // turn finds the turn that answers these messages, and its number in the run.

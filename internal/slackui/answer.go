@@ -40,6 +40,9 @@ func (v *renderer) answer(run *ledger.Run) []rendering {
 	}
 	parts = append(parts, v.unknown(unknown)...)
 	parts = append(parts, markdown(v.clean(f.Answer))...)
+	if f.Truncated {
+		parts = append(parts, own(v.phrase().say("The answer is cut off here: it reached the limit of what the model may write at once. Ask me to go on.")))
+	}
 	return v.messages(run, parts)
 }
 

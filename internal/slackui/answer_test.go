@@ -196,7 +196,20 @@ var progressStories = map[string]func() *story{
 		s.approve("call_3", bob).started("call_3").finish("call_3", ledger.ToolFinished{State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "The command ended with exit status 1."})
 		return s.end(ledger.RunSucceeded, "ok", "")
 	},
-	"quorum":    quorumStory,
+	"quorum": quorumStory,
+	"used": func() *story {
+		s := newStory().calls("", toolCall("call_1", "read_file", `{}`)).started("call_1").done("call_1", "text")
+		return s.add("", ledger.System, &ledger.RunFinished{Status: ledger.RunSucceeded, Answer: "ok", Rounds: 3,
+			Usage: ledger.Usage{InputTokens: 12000, OutputTokens: 345, Cost: &ledger.Cost{Micros: 81_234, Currency: "USD"}}})
+	},
+	"retrying": func() *story {
+		return newStory().add("", ledger.System, &ledger.ModelFailed{Round: 1, Attempt: 1, ErrorKind: "overloaded",
+			Message: "<!channel> the model is overloaded", RetryIn: 19200 * time.Millisecond})
+	},
+	"retried": func() *story {
+		s := newStory().add("", ledger.System, &ledger.ModelFailed{Round: 1, Attempt: 1, ErrorKind: "overloaded", RetryIn: time.Second})
+		return s.calls("", toolCall("call_1", "read_file", `{}`))
+	},
 	"restarted": func() *story { return severalCalls().stopAll().end(ledger.RunCancelled, "", "approvalbot restarted") },
 }
 

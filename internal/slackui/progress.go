@@ -29,6 +29,11 @@ const (
 // progress is the message of a run. msg is the message that is worked off; run is
 // nil while it waits its turn.
 func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
+	return v.progressNow(msg, run, nil)
+}
+
+// progressNow is progress with what the run's model writes at the moment.
+func (v *renderer) progressNow(msg ledger.Event, run *ledger.Run, w *writing) rendering {
 	r := rendering{thing: ledger.Thing{Kind: "progress", ID: strconv.FormatInt(msg.Seq, 10)}}
 	if run == nil {
 		const turn = "Waiting its turn: another request in this conversation comes first."
@@ -39,7 +44,7 @@ func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
 	title := v.progressTitle(run)
 	r.text = fallback(title + v.about(msg))
 	for _, most := range []int{maxTasks, 25, 12, 6, 3, 1} {
-		if r.blocks = v.progressBlocks(run, title, most); fits(r.blocks) {
+		if r.blocks = v.progressBlocks(run, w, title, most); fits(r.blocks) {
 			break
 		}
 	}
@@ -125,7 +130,7 @@ func missing(run *ledger.Run) int {
 }
 
 // progressBlocks shows the last calls, at most so many, and sums up those before.
-func (v *renderer) progressBlocks(run *ledger.Run, title string, most int) []slack.Block {
+func (v *renderer) progressBlocks(run *ledger.Run, w *writing, title string, most int) []slack.Block {
 	var tasks []*slack.TaskCardBlock
 	calls := run.Calls
 	if len(calls) > most {
@@ -148,8 +153,10 @@ func (v *renderer) progressBlocks(run *ledger.Run, title string, most int) []sla
 	} else {
 		blocks = append(blocks, richText(paragraph(bold(title))))
 	}
-	if s := v.stopLine(run); s != nil {
-		blocks = append(blocks, richText(s))
+	for _, line := range []*slack.RichTextSection{v.stopLine(run), v.modelLine(run, w), usageLine(run)} {
+		if line != nil {
+			blocks = append(blocks, richText(line))
+		}
 	}
 	if run.Finished == nil && run.Stop == nil {
 		blocks = append(blocks, slack.NewActionBlock(run.ID+".stop", button(actionStop, run.ID, "Stop", slack.StyleDefault)))
@@ -171,6 +178,79 @@ func (v *renderer) stopLine(run *ledger.Run) *slack.RichTextSection {
 		return paragraph(v.phrase().say("Stopped").because(run.Finished.Reason).say(".").elements...)
 	}
 	return nil
+}
+
+// modelLine says what the model is doing, where that takes long: it is asked again in a while, or it writes.
+func (v *renderer) modelLine(run *ledger.Run, w *writing) *slack.RichTextSection {
+	if run.Finished != nil || run.Stop != nil {
+		return nil
+	}
+	if f := run.Retrying(); f != nil {
+		return paragraph(text(fmt.Sprintf("%s; trying again in %s (attempt %d).", modelTrouble(f.ErrorKind), wholeSeconds(f.RetryIn), f.Attempt+1)))
+	}
+	if w == nil {
+		return nil
+	}
+	n := count(w.chars, "character", "characters")
+	if begins := w.beginning(v); begins != "" {
+		return paragraph(text("Writing: “" + begins + "” (" + n + " so far)"))
+	}
+	return paragraph(text("Writing (" + n + " so far)"))
+}
+
+// modelTrouble is what keeps a model from answering, as a clause. What is not known by name is not guessed.
+func modelTrouble(kind string) string {
+	switch kind {
+	case "overloaded":
+		return "The model is overloaded"
+	case "rate_limited":
+		return "The model has had too many requests"
+	case "unavailable":
+		return "The model can't be reached"
+	case "broken_answer":
+		return "The model's answer broke off"
+	}
+	return "The model did not answer"
+}
+
+// wholeSeconds is a wait that is still to come, rounded up.
+func wholeSeconds(d time.Duration) string {
+	n := int((d + time.Second - 1) / time.Second)
+	if n < 60 {
+		return fmt.Sprintf("%d s", n)
+	}
+	return fmt.Sprintf("%d min %d s", n/60, n%60)
+}
+
+// usageLine is what a run took that is over; nil where the model doesn't count.
+func usageLine(run *ledger.Run) *slack.RichTextSection {
+	f := run.Finished
+	if f == nil || f.Usage.Tokens() <= 0 {
+		return nil
+	}
+	s := count(f.Rounds, "round", "rounds") + " · " + count(f.Usage.Tokens(), "token", "tokens")
+	if c := f.Usage.Cost; c != nil {
+		s += " · " + money(c)
+	}
+	return paragraph(text(s))
+}
+
+// money is an amount to the cent.
+func money(c *ledger.Cost) string {
+	cents := (c.Micros + 5_000) / 10_000
+	amount := fmt.Sprintf("%d.%02d", cents/100, cents%100)
+	if cents == 0 && c.Micros > 0 {
+		amount = "0.01"
+	}
+	if c.Currency == "USD" {
+		amount = "$" + amount
+	} else {
+		amount += " " + c.Currency
+	}
+	if cents == 0 && c.Micros > 0 {
+		return "under " + amount
+	}
+	return amount
 }
 
 func byPeople(a ledger.Actor) bool { return a.Kind == ledger.ActorUser || a.Kind == ledger.ActorToken }

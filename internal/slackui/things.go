@@ -75,19 +75,20 @@ func (t *thing) leave(ts string) {
 // settled, the messages that wait for their turn, and the things that come of both. It isn't safe for concurrent use;
 // the outbox locks it.
 type book struct {
-	runs   map[string]*ledger.Run
-	mail   map[int64]ledger.Event // messages that start runs, until their run is settled
-	things map[ledger.Thing]*thing
-	byRun  map[string][]*thing
-	dirty  map[*thing]bool // may have to be sent, recorded or settled
-	orders int64
-	upTo   int64 // Seq of the last event read
+	runs    map[string]*ledger.Run
+	mail    map[int64]ledger.Event // messages that start runs, until their run is settled
+	things  map[ledger.Thing]*thing
+	byRun   map[string][]*thing
+	dirty   map[*thing]bool     // may have to be sent, recorded or settled
+	writing map[string]*writing // by run: what its model writes at the moment
+	orders  int64
+	upTo    int64 // Seq of the last event read
 }
 
 func newBook() *book {
 	return &book{
 		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{},
-		byRun: map[string][]*thing{}, dirty: map[*thing]bool{},
+		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{},
 	}
 }
 
@@ -111,6 +112,7 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 		return
 	}
 	run.Apply(e)
+	b.written(e)
 	b.sync(run, r)
 	b.touch(e)
 	if run.Settled {
@@ -230,6 +232,7 @@ func (b *book) forget(run *ledger.Run) {
 		delete(b.dirty, t)
 	}
 	delete(b.byRun, run.ID)
+	delete(b.writing, run.ID)
 	delete(b.mail, run.Started.Message)
 	delete(b.runs, run.ID)
 }
@@ -292,7 +295,7 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 	switch t.Kind {
 	case kindProgress:
 		id, _ := strconv.ParseInt(t.ID, 10, 64)
-		out, final = r.progress(b.mail[id], run), r.progressFinal(run)
+		out, final = r.progressNow(b.mail[id], run, b.writing[t.run]), r.progressFinal(run)
 	case kindCard:
 		c := run.Call(t.call)
 		until = deadline(t, c.Approval, now)
