@@ -235,6 +235,8 @@ func (m *anthropicModel) own(t wireTurn) []anthropic.ContentBlockParamUnion {
 			return nil
 		}
 		switch {
+		case peek.Type == "": // no request with it would be accepted
+			return nil
 		case peek.Type == "text" && blank(peek.Text):
 			continue // it sends such blocks, and refuses them
 		case peek.Type == "tool_use":
@@ -386,6 +388,9 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		}
 	case "content_block_start":
 		b := e.ContentBlock
+		if b.Type == "" {
+			return errors.New("a block without a type")
+		}
 		s.blocks = append(s.blocks, anthropicBlock{kind: b.Type, arguments: rawInput(b)})
 		if b.Type == "text" {
 			s.emit(b.Text)
