@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
@@ -20,7 +21,8 @@ import (
 // anthropicModel speaks Anthropic's Messages API.
 type anthropicModel struct {
 	provider
-	client    anthropic.Client
+	messages  anthropic.MessageService
+	models    anthropic.ModelService
 	maxTokens int
 }
 
@@ -32,18 +34,22 @@ func openAnthropic(name string, o Options) (*anthropicModel, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The services and not the SDK's client: that would read the environment, and
+	// bring every other API of the provider into the program.
 	opts := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(),
 		option.WithBaseURL(p.base.String()),
 		option.WithHTTPClient(newDoer(o)),
-		option.WithMaxRetries(0), // whoever asks has to know of every attempt
+		option.WithMaxRetries(0),                  // whoever asks has to know of every attempt
+		option.WithRequestTimeout(24 * time.Hour), // silence ends a request, and the context; length doesn't
 		option.WithOpenTelemetryTraces(false),
 		option.WithOpenTelemetryPropagation(false),
 	}
 	if p.key != "" {
 		opts = append(opts, option.WithAPIKey(p.key))
 	}
-	m := &anthropicModel{provider: p, client: anthropic.NewClient(opts...), maxTokens: o.MaxTokens}
+	m := &anthropicModel{
+		provider: p, messages: anthropic.NewMessageService(opts...), models: anthropic.NewModelService(opts...), maxTokens: o.MaxTokens,
+	}
 	if m.maxTokens == 0 {
 		m.maxTokens = DefaultMaxTokens
 	}
@@ -62,12 +68,12 @@ func (m *anthropicModel) Generate(ctx context.Context, req Request, onDelta func
 	if err != nil {
 		return Response{}, err
 	}
-	opts := []option.RequestOption{}
+	var res *http.Response // it is read here: the SDK would take a stream without an end for a whole one
+	opts := []option.RequestOption{option.WithResponseBodyInto(&res)}
 	if onDelta != nil {
 		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
-	var res *http.Response
-	if err := m.client.Post(ctx, "v1/messages", params, &res, opts...); err != nil {
+	if _, err := m.messages.New(ctx, *params, opts...); err != nil {
 		return Response{}, m.failed(ctx, err)
 	}
 	defer res.Body.Close()
@@ -229,6 +235,8 @@ func (m *anthropicModel) own(t wireTurn) []anthropic.ContentBlockParamUnion {
 			return nil
 		}
 		switch {
+		case peek.Type == "": // no request with it would be accepted
+			return nil
 		case peek.Type == "text" && blank(peek.Text):
 			continue // it sends such blocks, and refuses them
 		case peek.Type == "tool_use":
@@ -380,6 +388,9 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		}
 	case "content_block_start":
 		b := e.ContentBlock
+		if b.Type == "" {
+			return errors.New("a block without a type")
+		}
 		s.blocks = append(s.blocks, anthropicBlock{kind: b.Type, arguments: rawInput(b)})
 		if b.Type == "text" {
 			s.emit(b.Text)

@@ -21,7 +21,7 @@ func Check(ctx context.Context, m Model) (how string, err error) {
 	defer cancel()
 	switch m := m.(type) {
 	case *anthropicModel:
-		info, err := m.client.Models.Get(ctx, m.model, anthropic.ModelGetParams{})
+		info, err := m.models.Get(ctx, m.model, anthropic.ModelGetParams{})
 		if m.hasNoList(err) {
 			return m.word(ctx, m)
 		}
@@ -30,7 +30,7 @@ func Check(ctx context.Context, m Model) (how string, err error) {
 		}
 		return entry(m.who(), info.Lifecycle == anthropic.ModelInfoLifecycleDeprecated), nil
 	case *openaiModel:
-		_, err := m.client.Models.Get(ctx, m.model)
+		_, err := m.models.Get(ctx, m.model)
 		if m.hasNoList(err) {
 			return m.word(ctx, m)
 		}

@@ -107,9 +107,8 @@ func checkAnthropic(t rapid.TB, messages []said) (results []string) {
 				}
 				used[id] = true
 				calls = append(calls, id)
-			case "thinking", "redacted_thinking":
-			default:
-				t.Errorf("message %d: a block of the type %v", i, b["type"])
+			case nil, "":
+				t.Errorf("message %d: a block without a type: %v", i, b)
 			}
 		}
 		if len(blocks) < len(open) {

@@ -18,6 +18,18 @@
 // The arguments of a call are passed on as the model wrote them, valid or not.
 // Whoever runs the call parses them.
 //
+// # Providers
+//
+// Two kinds of provider are spoken to, Anthropic and OpenAI, and every server
+// that speaks as they do. A conversation is put into one order that both accept
+// (conversation.go): every call with exactly one result right behind it, every id
+// and name legal, nothing empty; what can't be put so is refused before it is
+// sent. An answer counts when it has ended as the provider's API says, and then
+// as a whole: what broke off, was cut at its limit within a call, or makes no
+// sense is an [*Error], and nothing of it comes back. Whoever asks does the
+// asking again: no request is repeated here, no redirect followed, and nothing
+// is read from the environment.
+//
 // # Errors
 //
 // An [*Error] says whether the same request may succeed later

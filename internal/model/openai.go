@@ -23,7 +23,8 @@ import (
 // server has.
 type openaiModel struct {
 	provider
-	client    openai.Client
+	chat      openai.ChatCompletionService
+	models    openai.ModelService
 	maxTokens int
 }
 
@@ -35,35 +36,17 @@ func openOpenAI(name string, o Options) (*openaiModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The SDK reads the environment before these; each thing that it may find
-	// there is set here or taken away.
+	// The services and not the SDK's client: that would read the environment, and
+	// bring every other API of the provider into the program.
 	opts := []option.RequestOption{
 		option.WithBaseURL(p.base.String()),
 		option.WithHTTPClient(newDoer(o)),
 		option.WithMaxRetries(0), // whoever asks has to know of every attempt
 		option.WithAPIKey(p.key),
-		option.WithAdminAPIKey(""),
-		option.WithMiddleware(onlyOurHeaders(p.key)),
 	}
-	return &openaiModel{provider: p, client: openai.NewClient(opts...), maxTokens: o.MaxTokens}, nil
-}
-
-// onlyOurHeaders leaves a request the headers that this package wants it to have:
-// the SDK adds what OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS say.
-func onlyOurHeaders(key string) option.Middleware {
-	return func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		h := http.Header{}
-		for _, name := range []string{"Accept", "Content-Type", "User-Agent"} {
-			if v := req.Header.Get(name); v != "" {
-				h.Set(name, v)
-			}
-		}
-		if key != "" {
-			h.Set("Authorization", "Bearer "+key)
-		}
-		req.Header = h
-		return next(req)
-	}
+	return &openaiModel{
+		provider: p, chat: openai.NewChatCompletionService(opts...), models: openai.NewModelService(opts...), maxTokens: o.MaxTokens,
+	}, nil
 }
 
 // Name implements [Model].
@@ -78,13 +61,13 @@ func (m *openaiModel) Generate(ctx context.Context, req Request, onDelta func(st
 	if err != nil {
 		return Response{}, err
 	}
-	opts := []option.RequestOption{}
+	var res *http.Response // it is read here: the SDK would take a stream without an end for a whole one
+	opts := []option.RequestOption{option.WithResponseBodyInto(&res)}
 	if onDelta != nil {
 		params.StreamOptions.IncludeUsage = openai.Bool(true)
 		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
-	var res *http.Response
-	if err := m.client.Post(ctx, "chat/completions", params, &res, opts...); err != nil {
+	if _, err := m.chat.New(ctx, *params, opts...); err != nil {
 		return Response{}, m.failed(ctx, err)
 	}
 	defer res.Body.Close()

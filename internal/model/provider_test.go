@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 const (
@@ -114,7 +116,6 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		provider, fixture string
 		want              Response
-		slack             []string // how the arguments may differ: a stream keeps the model's spaces
 	}{
 		{provider: "anthropic", fixture: "text", want: Response{
 			Text: answerText, StopReason: StopEndTurn, Usage: Usage{InputTokens: 1521, OutputTokens: 15, CacheReadTokens: 1500},
@@ -329,33 +330,81 @@ func FuzzStreams(f *testing.F) {
 		f.Add(file[0] == 'a', fixture(f, file))
 	}
 	f.Fuzz(func(t *testing.T, first bool, text []byte) {
-		provider, end := "openai", "[DONE]"
+		provider := "openai"
 		if first {
-			provider, end = "anthropic", "message_stop"
+			provider = "anthropic"
 		}
-		r, err := ask(t, provider, eventStream, text)
-		if err != nil {
-			if diff := cmp.Diff(Response{}, r); diff != "" {
-				t.Errorf("%v, and yet:\n%s", err, diff)
+		checkStream(t, provider, text)
+	})
+}
+
+// checkStream holds for whatever comes: all of an answer with an end, or an error
+// and nothing; and what came can be sent back.
+func checkStream(t rapid.TB, provider string, text []byte) {
+	t.Helper()
+	w := &wire{answer: says(200, eventStream, bytes.NewReader(text))}
+	m, err := Open(map[string]string{"anthropic": "anthropic/claude-test-1", "openai": "openai/gpt-test-1"}[provider],
+		Options{AnthropicKey: anthropicTestKey, OpenAIKey: openaiTestKey, HTTPClient: clientOf(w)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streamed strings.Builder
+	r, err := m.Generate(context.Background(), hello, func(s string) { streamed.WriteString(s) })
+	if err != nil {
+		if diff := cmp.Diff(Response{}, r); diff != "" {
+			t.Errorf("%v, and yet:\n%s", err, diff)
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Message == "" {
+			t.Errorf("the error is %v", err)
+		}
+		return
+	}
+	end := map[string]string{"anthropic": "message_stop", "openai": "[DONE]"}[provider]
+	if !bytes.Contains(text, []byte(end)) && !bytes.Contains(text, []byte(`\u`)) {
+		t.Errorf("an answer without an end: %+v", r)
+	}
+	if streamed.String() != r.Text || r.StopReason == StopMaxTokens && len(r.ToolCalls) > 0 {
+		t.Errorf("streamed %q, answered %+v", streamed.String(), r)
+	}
+	follow(t, provider, r)
+}
+
+// Streams whose lines were lost, doubled, exchanged or changed.
+func TestDamagedStreams(t *testing.T) {
+	files := []string{"anthropic/text.sse", "anthropic/tools.sse", "openai/text.sse", "openai/tools.sse", "openai/compatible.sse"}
+	texts := map[string][]byte{}
+	for _, file := range files {
+		texts[file] = fixture(t, file)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		file := rapid.SampledFrom(files).Draw(t, "file")
+		provider, _, _ := strings.Cut(file, "/")
+		events := bytes.SplitAfter(texts[file], []byte("\n\n"))
+		for range rapid.IntRange(1, 4).Draw(t, "damages") {
+			i, j := rapid.IntRange(0, len(events)-1).Draw(t, "event"), rapid.IntRange(0, len(events)-1).Draw(t, "another")
+			switch rapid.IntRange(0, 3).Draw(t, "damage") {
+			case 0:
+				events = slices.Delete(slices.Clone(events), i, min(i+1, len(events)-1))
+			case 1:
+				events = slices.Insert(slices.Clone(events), j, events[i])
+			case 2:
+				events = slices.Clone(events)
+				events[i], events[j] = events[j], events[i]
+			case 3:
+				if e := slices.Clone(events[i]); len(e) > 0 {
+					e[rapid.IntRange(0, len(e)-1).Draw(t, "at")] = rapid.SampledFrom([]byte("\"{}[],:0x\n\\\xff")).Draw(t, "byte")
+					events = slices.Clone(events)
+					events[i] = e
+				}
 			}
-			var e *Error
-			if !errors.As(err, &e) || e.Message == "" {
-				t.Errorf("the error is %v", err)
-			}
-			return
 		}
-		if !bytes.Contains(text, []byte(end)) && !bytes.Contains(text, []byte(`\u`)) {
-			t.Errorf("an answer without an end: %+v", r)
-		}
-		if r.StopReason == StopMaxTokens && len(r.ToolCalls) > 0 {
-			t.Error("a call out of a message that was cut off")
-		}
-		follow(t, provider, r)
+		checkStream(t, provider, bytes.Join(events, nil))
 	})
 }
 
 // follow asks on after an answer: whatever it was, the next request is a legal one.
-func follow(t *testing.T, provider string, r Response) {
+func follow(t rapid.TB, provider string, r Response) {
 	t.Helper()
 	messages := []Message{user("Ada: look"), {Role: RoleAssistant, Text: r.Text, ToolCalls: r.ToolCalls, Raw: r.Raw}}
 	results := Message{Role: RoleTool}
