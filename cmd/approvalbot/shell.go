@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -71,6 +72,9 @@ func (a *app) sayShell() {
 	switch s.Shell {
 	case tools.ShellConfined:
 		a.log.Info("shell commands are confined", "shell", string(s.Shell), "confinement", a.builtin.ShellNote())
+		if os.Geteuid() == 0 {
+			a.log.Warn(asRoot)
+		}
 	case tools.ShellUnconfined:
 		text := "the shell is not confined: an approved command can do whatever this process's user can"
 		if s.unconfinable != nil {
@@ -87,11 +91,17 @@ func (a *app) sayShell() {
 // noShell is what to do about a shell that is missing.
 const noShell = "APPROVALBOT_SHELL=unconfined offers one all the same, whose commands can do whatever approvalbot's own user can; APPROVALBOT_SHELL=off says that none is wanted"
 
+// asRoot is what confinement doesn't keep a command of the superuser from: the kernel has no rule for it.
+const asRoot = "approvalbot runs as root: a confined command can change the mode of any of root's files, though not read or write it; run approvalbot as a user of its own"
+
 // shell says what holds commands on this machine.
 func (d *diagnosis) shell(s Settings, b *tools.Builtin) {
 	switch {
 	case s.Shell == tools.ShellConfined:
 		d.check("shell", b.ShellNote(), nil)
+		if os.Geteuid() == 0 {
+			d.note("shell", asRoot)
+		}
 	case s.Shell == tools.ShellUnconfined:
 		d.note("shell", tools.Unconfined)
 	case s.unconfinable != nil:

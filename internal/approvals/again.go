@@ -20,9 +20,7 @@ func (r *Registry) Enough(ctx context.Context, run *ledger.Run, a *ledger.Approv
 			return &RefusedError{Reason: "Who has to approve this now can't be read, so it counts as not approved."}
 		}
 	}
-	if quorum <= 0 {
-		quorum = r.settings.Quorum
-	}
+	quorum = max(quorum, r.settings.Quorum)
 	q := question{
 		list: list, quorum: quorum, requesters: a.Requesters, place: a.Place,
 		ids: ids{session: run.Session, run: run.ID, approval: a.ApprovalRequested.Approval},
