@@ -156,15 +156,8 @@ func (c actionsCheckCmd) check(w io.Writer) error {
 	if missing != nil {
 		return fmt.Errorf("on this machine (--elsewhere doesn't look here): %w", missing)
 	}
-	fmt.Fprintf(w, "%s is fine: %s.\n", c.File, plural(len(file.Actions()), "action"))
+	fmt.Fprintf(w, "%s is fine: %s.\n", c.File, counted(len(file.Actions()), "action"))
 	return nil
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // show prints one action with its cards.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -386,6 +387,7 @@ func TestLateFollower(t *testing.T) {
 			t.Errorf("%v, want %s", asks, ask.raw)
 		}
 		p.do("POST", "/api/agent/approvals/"+ask.str("request.runId")+"/"+ask.str("request.toolCallId"), `{"decision":"deny"}`).must(t, 200, "")
+		synctest.Wait() // a stream that is opened before all have heard of the end gets both, one after the other
 		later := kinds(p.listen("GET", events, "").rest())
 		if slices.Contains(later, "approvalRequired") || !slices.Contains(later, "approvalResolved") {
 			t.Errorf("after the resolution: %v", later)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,20 @@ func (m mode) read(file string) (*policy.Policy, *policy.File, error) {
 	return base.With(f.Rules), f, nil
 }
 
+// with reads a policy file and does something with the policy, beside the tools that are known here.
+func (m mode) with(file string, do func(*policy.Policy, *policy.File, *knownTools) error) error {
+	p, f, err := m.read(file)
+	if err != nil {
+		return err
+	}
+	known, err := openKnownTools()
+	if err != nil {
+		return err
+	}
+	defer known.close()
+	return do(p, f, known)
+}
+
 type policyCheckCmd struct {
 	File string `arg:"" help:"The policy file."`
 	mode
@@ -57,16 +72,9 @@ func (policyCheckCmd) Help() string {
 }
 
 func (c policyCheckCmd) Run() error {
-	p, f, err := c.read(c.File)
-	if err != nil {
-		return err
-	}
-	known, err := openKnownTools()
-	if err != nil {
-		return err
-	}
-	defer known.close()
-	return checkPolicy(os.Stdout, c.File, p, f, known)
+	return c.with(c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
+		return checkPolicy(os.Stdout, c.File, p, f, known)
+	})
 }
 
 // checkPolicy prints the rules, what decides where none does, and what is hardly meant.
@@ -77,7 +85,7 @@ func checkPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, k
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "EFFECT\tRULE\tTOOL\tWANTS\tWHEN")
 	for _, r := range rules {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Effect, r.Name, strings.Join(r.Tools, " "), orDash(wants(r.Wanted)), orWord(strings.Join(strings.Fields(r.When), " "), "always"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Effect, r.Name, strings.Join(r.Tools, " "), cmp.Or(wants(r.Wanted), "-"), cmp.Or(strings.Join(strings.Fields(r.When), " "), "always"))
 	}
 	s := p.Settings()
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", "", "(no rule)", "*", "-", fmt.Sprintf("the approval policy decides: %s; the sandbox, %s, stands before all rules", s.ApprovalPolicy, s.SandboxMode))
@@ -140,15 +148,6 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func orDash(s string) string { return orWord(s, "-") }
-
-func orWord(s, word string) string {
-	if s == "" {
-		return word
-	}
-	return s
-}
-
 // irreconcilable finds pairs of rules that may both ask about a call and have no approver in common: such a call is denied.
 func irreconcilable(rules []policy.Rule) (out []string) {
 	common := func(a, b []string) bool {
@@ -170,16 +169,9 @@ type policyTestCmd struct {
 }
 
 func (c policyTestCmd) Run() error {
-	p, f, err := c.read(c.File)
-	if err != nil {
-		return err
-	}
-	known, err := openKnownTools()
-	if err != nil {
-		return err
-	}
-	defer known.close()
-	return testPolicy(os.Stdout, c.File, p, f, known)
+	return c.with(c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
+		return testPolicy(os.Stdout, c.File, p, f, known)
+	})
 }
 
 // testPolicy tries the tests of a file and prints those that come out otherwise.
@@ -191,7 +183,7 @@ func testPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, kn
 		under := p
 		if e.Settings != (policy.Settings{}) {
 			s := p.Settings()
-			base, err := policy.New(policy.ApprovalPolicy(orWord(string(e.Settings.ApprovalPolicy), string(s.ApprovalPolicy))), policy.SandboxMode(orWord(string(e.Settings.SandboxMode), string(s.SandboxMode))))
+			base, err := policy.New(cmp.Or(e.Settings.ApprovalPolicy, s.ApprovalPolicy), cmp.Or(e.Settings.SandboxMode, s.SandboxMode))
 			if err != nil {
 				return err
 			}
@@ -203,11 +195,11 @@ func testPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, kn
 			continue
 		}
 		failed++
-		fmt.Fprintf(out, "%s:%d: %s\n", name, e.Line, orWord(e.Name, "a call of "+call.Tool))
+		fmt.Fprintf(out, "%s:%d: %s\n", name, e.Line, cmp.Or(e.Name, "a call of "+call.Tool))
 		for _, difference := range differences {
 			fmt.Fprintln(out, "    "+difference)
 		}
-		fmt.Fprintf(out, "    decided by %s: %s\n", orWord(d.Rule, string(d.Source)), d.Reason)
+		fmt.Fprintf(out, "    decided by %s: %s\n", cmp.Or(d.Rule, string(d.Source)), d.Reason)
 	}
 	switch {
 	case len(f.Examples) == 0:
@@ -231,25 +223,18 @@ type policyExplainCmd struct {
 }
 
 func (c policyExplainCmd) Run() error {
-	p, _, err := c.read(c.File)
-	if err != nil {
-		return err
-	}
-	known, err := openKnownTools()
-	if err != nil {
-		return err
-	}
-	defer known.close()
 	if !json.Valid([]byte(c.Args)) {
 		return errors.New("--args has to be a JSON object, as '{\"command\":\"ls\"}'")
 	}
 	if c.Now.IsZero() {
 		c.Now = time.Now()
 	}
-	call, notes := known.call(policy.Call{
-		Tool: c.Tool, Args: json.RawMessage(c.Args), Requesters: c.Requester, Channel: c.Channel, Session: c.Session, Now: c.Now,
-	}, nil)
-	return explainPolicy(os.Stdout, p, call, notes)
+	return c.with(c.File, func(p *policy.Policy, _ *policy.File, known *knownTools) error {
+		call, notes := known.call(policy.Call{
+			Tool: c.Tool, Args: json.RawMessage(c.Args), Requesters: c.Requester, Channel: c.Channel, Session: c.Session, Now: c.Now,
+		}, nil)
+		return explainPolicy(os.Stdout, p, call, notes)
+	})
 }
 
 // explainPolicy prints what is decided of a call, what is known of it, and what each rule says.
@@ -262,10 +247,10 @@ func explainPolicy(out io.Writer, p *policy.Policy, call policy.Call, notes []st
 		}
 	}
 	line("decision", string(d.Type))
-	line("by", orWord(d.Rule, string(d.Source)))
+	line("by", cmp.Or(d.Rule, string(d.Source)))
 	line("reason", d.Reason)
 	if d.NeedsApproval() {
-		line("wants", orWord(wants(d.Wanted), "what the settings say"))
+		line("wants", cmp.Or(wants(d.Wanted), "what the settings say"))
 	}
 	fmt.Fprintln(t)
 	line("tool", call.Tool+" ("+hints(call)+")")
@@ -306,7 +291,7 @@ func programs(c policy.Call) string {
 	var args struct{ Command string }
 	switch {
 	case c.Parsed:
-		return orWord(strings.Join(c.Programs, ", "), "none")
+		return cmp.Or(strings.Join(c.Programs, ", "), "none")
 	case json.Unmarshal(c.Args, &args) == nil && args.Command != "":
 		return "not known: the command could not be understood whole"
 	}

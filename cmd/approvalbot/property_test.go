@@ -1,11 +1,9 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
+	"approvalbot/internal/rapidtest"
 )
 
 // The property test of the whole program: whatever people, models, Slack, the disk and the machine do, in any order,
@@ -28,7 +27,7 @@ import (
 const propertyChecks = 16
 
 func TestProperty(t *testing.T) {
-	usualChecks(t)
+	rapidtest.Checks(t, propertyChecks)
 	reached := tally{}
 	defer func() { t.Logf("what the plans reached:\n%s", reached) }()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -37,22 +36,6 @@ func TestProperty(t *testing.T) {
 			rt.Fatalf("%s\n%s", p, failures)
 		}
 	})
-}
-
-// usualChecks sets how many plans are played, unless the command line does.
-func usualChecks(t *testing.T) {
-	const name = "rapid.checks"
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
-	if set {
-		return
-	}
-	checks := flag.Lookup(name).Value
-	before := checks.String()
-	if err := checks.Set(strconv.Itoa(propertyChecks)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = checks.Set(before) })
 }
 
 // A tally counts what happened in all trials: plans that never get anywhere would prove nothing.

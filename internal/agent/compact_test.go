@@ -17,6 +17,7 @@ import (
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/ledger/ledgertest"
 	"approvalbot/internal/model"
+	"approvalbot/internal/rapidtest"
 )
 
 // worker is a model that calls a tool in each of its first rounds of a run and then answers. It counts rounds itself,
@@ -329,6 +330,7 @@ func (p *play) answer(t interface{ Fatalf(string, ...any) }) func(context.Contex
 // Whatever a model does, people answer, and a crash leaves: every request has each call paired with exactly one result,
 // and the audit computes all requests again.
 func TestPairingProperty(t *testing.T) {
+	rapidtest.Checks(t, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		moves := rapid.SliceOfN(rapid.OneOf(
 			rapid.StringMatching(`[ralfsxc]{1,3}`), rapid.SampledFrom([]string{"text", "text", "too long", "overloaded", "key", "cut off"}),

@@ -12,6 +12,7 @@ import (
 
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/ledger/ledgertest"
+	"approvalbot/internal/rapidtest"
 )
 
 var deployCI = ledger.Actor{Kind: ledger.ActorToken, ID: "deploy-ci", Name: "deploy-ci", Via: "http"}
@@ -96,6 +97,7 @@ func TestAnyPrefixOfAnAskRecovers(t *testing.T) {
 
 // Whatever comes in whatever order, an ask ends once, a report counts only after an approval, and the first one stays.
 func TestAskProperty(t *testing.T) {
+	rapidtest.Checks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"approve", "deny", "done", "failed", "minute", "hour", "stop", "restart"}), 0, 7).Draw(rt, "steps")
 		dir := t.TempDir()

@@ -21,6 +21,8 @@ type ask struct {
 	// turn holds one token: whoever has it may append events about this ask. It is a channel so that a caller can stop
 	// waiting for it. Open has it until the request is committed, so nothing can be appended before that.
 	turn chan struct{}
+	// opening is closed when Open knows whether the request is in the journal.
+	opening chan struct{}
 	// moved wakes the waiter when the moment at which the ask falls due has changed.
 	moved chan struct{}
 	// done is closed when the ask is over.
@@ -38,6 +40,7 @@ func newAsk(key Key, id, session string) *ask {
 		id:      id,
 		session: session,
 		turn:    make(chan struct{}, 1),
+		opening: make(chan struct{}),
 		moved:   make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}

@@ -142,6 +142,7 @@ type spoilt struct {
 	Journal
 	mu       sync.Mutex
 	hold     chan struct{} // appends wait until it is closed
+	keep     chan struct{} // appends are on disk, and return when it is closed
 	arrived  chan struct{} // gets one for each append that waits
 	lose     bool          // appends take place, and an error is reported
 	fail     bool          // appends don't take place
@@ -160,7 +161,7 @@ func (s *spoilt) set(f func(*spoilt)) {
 
 func (s *spoilt) Append(ctx context.Context, events ...ledger.Event) ([]ledger.Event, error) {
 	s.mu.Lock()
-	hold, lose, fail := s.hold, s.lose, s.fail
+	hold, keep, lose, fail := s.hold, s.keep, s.lose, s.fail
 	s.appended++
 	s.mu.Unlock()
 	if hold != nil {
@@ -171,6 +172,9 @@ func (s *spoilt) Append(ctx context.Context, events ...ledger.Event) ([]ledger.E
 		return nil, fmt.Errorf("%w: %w", ledger.ErrNotRecorded, errDisk)
 	}
 	done, err := s.Journal.Append(ctx, events...)
+	if keep != nil {
+		<-keep
+	}
 	if lose && err == nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrNotRecorded, errDisk)
 	}

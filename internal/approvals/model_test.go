@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/rapidtest"
 )
 
 // A modelAsk is what one ask has to be: bob, carol and dave may approve, alice asked.
@@ -43,6 +44,7 @@ type machine struct {
 
 // Any sequence of what people, surfaces, the clock and the disk do comes out as the model says.
 func TestModel(t *testing.T) {
+	rapidtest.Checks(t, 30)
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(undated{t}, func(rt *rapid.T) {
 			l, err := ledger.Open(context.Background(), t.TempDir(), ledger.Options{})

@@ -81,6 +81,7 @@ func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 		return nil, err
 	}
 	defer a.unlock() // add has taken the turn
+	defer close(a.opening)
 	events := r.opening(lookups, a, q)
 	committed, err := r.journal.Append(ctx, events...)
 	if err != nil {
@@ -184,14 +185,21 @@ func (r *Registry) apply(a *ask, events ...ledger.Event) bool {
 }
 
 // Pending lists the open asks of a run in the order in which they were opened; of all runs if runID is empty.
+//
+// Followers hear of an ask in the moment of its commit, which is before Open does. So that whoever has seen an ask finds
+// it here, those that are being opened are waited for, but no longer than a look-up may take: a disk may hang.
 func (r *Registry) Pending(runID string) []Snapshot {
-	r.mu.Lock()
-	asks := r.byRun[runID]
-	if runID == "" {
-		asks = r.byID
+	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
+	defer cancel()
+	for _, opening := range r.underWay(runID) {
+		select {
+		case <-opening:
+		case <-ctx.Done():
+		}
 	}
-	list := make([]Snapshot, 0, len(asks))
-	for _, a := range asks {
+	r.mu.Lock()
+	list := make([]Snapshot, 0, len(r.asks(runID)))
+	for _, a := range r.asks(runID) {
 		if a.opened() && a.over == nil {
 			list = append(list, a.snapshot())
 		}
@@ -199,6 +207,26 @@ func (r *Registry) Pending(runID string) []Snapshot {
 	r.mu.Unlock()
 	slices.SortFunc(list, func(x, y Snapshot) int { return cmp.Compare(x.Ask.Seq, y.Ask.Seq) })
 	return list
+}
+
+// asks are those of a run, or all. r.mu is held.
+func (r *Registry) asks(runID string) map[string]*ask {
+	if runID == "" {
+		return r.byID
+	}
+	return r.byRun[runID]
+}
+
+// underWay are the openings of asks that have not come to their end.
+func (r *Registry) underWay(runID string) (all []<-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.asks(runID) {
+		if !a.opened() {
+			all = append(all, a.opening)
+		}
+	}
+	return all
 }
 
 // Waiting tells how many asks are pending, and since when the oldest of them is.

@@ -33,3 +33,37 @@ func TestWaiting(t *testing.T) {
 		}
 	})
 }
+
+// Who heard of an ask from the journal finds it among those that are pending, even before Open has returned.
+func TestPendingKnowsWhatIsOnDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		after time.Duration // until Open hears of its commit
+		want  int
+	}{
+		"at once":               {0, 1},
+		"when a disk was slow":  {time.Second, 1},
+		"not when a disk hangs": {time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				keep := make(chan struct{})
+				w.journal.set(func(s *spoilt) { s.keep = keep })
+				opened := make(chan func() Resolution)
+				go func() { opened <- w.wait(w.ctx(), w.open("r", "1")) }()
+				synctest.Wait()
+				time.AfterFunc(c.after, func() { close(keep) })
+				for _, run := range []string{"r", ""} {
+					if got := len(w.Pending(run)); got != c.want {
+						t.Errorf("run %q: %d are pending, want %d", run, got, c.want)
+					}
+				}
+				wait := <-opened
+				if got := len(w.Pending("r")); got != 1 {
+					t.Errorf("once it is open: %d are pending", got)
+				}
+				wait()
+			})
+		})
+	}
+}

@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"internal/redact":            {},
 	"internal/devslack":          {},
 	"internal/benchtable":        {}, // a program of the Makefile
+	"internal/rapidtest":         {}, // how long property tests try
 }
 
 // owners are the only packages that may import a module from outside.

@@ -14,6 +14,8 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	"pgregory.net/rapid"
+
+	"approvalbot/internal/rapidtest"
 )
 
 var errDisk = errors.New("the disk is on fire")
@@ -339,6 +341,7 @@ func TestNothingIsWrittenWhileTheFileCannotBeOpened(t *testing.T) {
 // TestFaultsProperty: whatever fails when, an append that was answered is on disk once and as it was answered, one that
 // wasn't recorded is not there (but where the file could not be read again it may be), and the journal stays whole.
 func TestFaultsProperty(t *testing.T) {
+	rapidtest.Checks(t, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		faultsAt := rapid.SliceOfN(rapid.IntRange(0, 120), 0, 8).Draw(rt, "before")
 		afterAt := rapid.SliceOfN(rapid.IntRange(0, 120), 0, 8).Draw(rt, "after")

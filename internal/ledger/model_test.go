@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"approvalbot/internal/rapidtest"
 )
 
 // A model is what the journal should be: a list, and who made which claim.
@@ -71,6 +73,7 @@ func drawEvent(t *rapid.T) Event {
 var filledIn = cmpopts.IgnoreFields(Event{}, "Seq", "Time", "Hash")
 
 func TestAppendAndReadProperty(t *testing.T) {
+	rapidtest.Checks(t, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		l := mustOpen(t, dir)

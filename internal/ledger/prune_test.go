@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"approvalbot/internal/rapidtest"
 )
 
 var operator = Actor{Kind: ActorOperator, ID: "root", Name: "ann"}
@@ -205,6 +207,7 @@ func TestVerifyFindsErasingWithoutARecord(t *testing.T) {
 
 // Whatever runs there are and whenever they are pruned, the journal verifies, and exactly what may be erased is.
 func TestPruneAnything(t *testing.T) {
+	rapidtest.Checks(t, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {

@@ -20,9 +20,6 @@ func riskier(a, b Risk) Risk {
 	return risks[max(i, j)]
 }
 
-// High reports whether people should be stopped for a moment before they say yes.
-func (r Risk) High() bool { return slices.Index(risks, r) >= slices.Index(risks, RiskHigh) }
-
 // A demand is what somebody wants of an ask.
 type demand struct {
 	who  string // "the rule four-eyes"

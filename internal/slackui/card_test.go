@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/rapidtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -413,6 +414,7 @@ func TestMixedWord(t *testing.T) {
 // takes it, nobody is mentioned who shouldn't be, nothing is hidden, no secret
 // leaves.
 func TestHostileCards(t *testing.T) {
+	rapidtest.Checks(t, 30)
 	known := map[string]bool{"U0ALICE": true, "U0BOB": true, "U0CAROL": true, "S0ONCALL": true}
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostile()

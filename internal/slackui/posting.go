@@ -373,7 +373,7 @@ func (u *UI) lookFor(ctx context.Context, channel, thread string, out rendering,
 				return Posted{Channel: where, TS: ts}, nil
 			}
 		}
-		if looks > 1 && !pause(ctx, lookAgain) {
+		if looks > 1 && sleep(ctx, lookAgain) != nil {
 			break
 		}
 	}
@@ -427,7 +427,7 @@ func (o *outbox) turn(ctx context.Context, channel string) error {
 		if deadline, ok := ctx.Deadline(); ok && at.After(deadline) {
 			return context.DeadlineExceeded
 		}
-		if !pause(ctx, at.Sub(now)) {
+		if sleep(ctx, at.Sub(now)) != nil {
 			return ctx.Err()
 		}
 	}
@@ -458,16 +458,4 @@ func (o *outbox) seen(ctx context.Context, t *thing) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// pause waits; false: ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/rapidtest"
 	"approvalbot/internal/redact"
 	"approvalbot/internal/tools"
 )
@@ -67,6 +68,7 @@ func secretive(t *rapid.T, own string) (command, secret string) {
 // No eight characters of a secret in a row are in anything that is shown, wherever the secret stands and whatever is
 // shortened.
 func TestNoPartOfASecretIsShown(t *testing.T) {
+	rapidtest.Checks(t, 25)
 	const own = "our-own-0123456789-secret-ABCDEF"
 	v := testRenderer()
 	v.redactor = redact.New(own)

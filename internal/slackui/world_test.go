@@ -51,6 +51,8 @@ type world struct {
 	ui       *UI
 	cancel   context.CancelFunc
 	ended    chan error
+
+	clicks sync.WaitGroup // those made meanwhile, until Slack knows what became of them
 }
 
 // inWorld runs a test in a fresh world with a running bot.
@@ -161,6 +163,7 @@ func (w *world) halt() error {
 }
 
 func (w *world) close() {
+	w.clicks.Wait() // a click that outlives its test would fail it after its end
 	w.stop()
 	w.http.CloseIdleConnections()
 	w.slack.Close()
@@ -286,11 +289,11 @@ func (w *world) click(user string, m devslack.Message, action string, forge ...f
 // meanwhile lets somebody use a button while the test goes on.
 func (w *world) meanwhile(user string, m devslack.Message, action string) {
 	r := devslack.ActionRequest{User: w.user(user), Channel: w.channel("general"), TS: m.TS, ActionID: action}
-	go func() {
+	w.clicks.Go(func() {
 		if _, err := w.slack.Click(w.t.Context(), r); err != nil {
 			w.t.Error(err)
 		}
-	}()
+	})
 }
 
 // whispers lists what somebody was told privately.

@@ -4,7 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"approvalbot/internal/tools/confine"
 )
 
 // protected is the program's own files and directories: the journal, the
@@ -50,7 +51,7 @@ type look struct {
 func (p protected) look() *look {
 	l := &look{dirs: map[string]bool{}}
 	for _, path := range p {
-		l.paths = append(l.paths, path, resolveExisting(path))
+		l.paths = append(l.paths, path, confine.Resolve(path))
 		if info, err := os.Stat(path); err == nil {
 			l.own = append(l.own, info)
 		}
@@ -60,7 +61,7 @@ func (p protected) look() *look {
 
 func (l *look) covers(real string) bool {
 	for _, path := range l.paths {
-		if within(path, real) {
+		if confine.Within(path, real) {
 			return true
 		}
 	}
@@ -114,25 +115,5 @@ func (l *look) gather() {
 			return nil
 		})
 		l.failed = l.failed || err != nil
-	}
-}
-
-// within reports whether path is dir or lies below it. Both are clean.
-func within(dir, path string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// resolveExisting resolves the links in the part of an absolute path that
-// exists and appends the rest.
-func resolveExisting(path string) string {
-	rest := ""
-	for dir := path; ; dir = filepath.Dir(dir) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if dir == filepath.Dir(dir) {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(dir), rest)
 	}
 }

@@ -46,9 +46,9 @@ func elsewhere(mounts []mount, paths []string) (out []string) {
 				continue
 			}
 			switch {
-			case within(m.root, inside):
+			case Within(m.root, inside):
 				out = append(out, filepath.Join(m.point, strings.TrimPrefix(inside, m.root)))
-			case within(inside, m.root): // a part of it
+			case Within(inside, m.root): // a part of it
 				out = append(out, m.point)
 			}
 		}
@@ -59,7 +59,7 @@ func elsewhere(mounts []mount, paths []string) (out []string) {
 // mountOf is the mount that a path lies in: the one with the longest point, the last of several at one point.
 func mountOf(mounts []mount, path string) (found mount, ok bool) {
 	for _, m := range mounts {
-		if within(m.point, path) && (!ok || len(m.point) >= len(found.point)) {
+		if Within(m.point, path) && (!ok || len(m.point) >= len(found.point)) {
 			found, ok = m, true
 		}
 	}

@@ -27,7 +27,7 @@ func newHidden(protected []string) (hidden, error) {
 		if err != nil {
 			return h, err
 		}
-		real := resolveExisting(abs)
+		real := Resolve(abs)
 		if err := oneName(real); err != nil {
 			return h, err
 		}
@@ -41,7 +41,7 @@ func newHidden(protected []string) (hidden, error) {
 	slices.Sort(h.paths)
 	h.paths = slices.Compact(h.paths)
 	if h.program, err = os.Executable(); err == nil {
-		h.program = resolveExisting(h.program)
+		h.program = Resolve(h.program)
 	}
 	return h, nil
 }
@@ -70,7 +70,7 @@ func (h hidden) writable(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if within(real, h.program) {
+	if Within(real, h.program) {
 		return "", fmt.Errorf("%s contains the program itself (%s), which commands could then replace: choose a directory without it", path, h.program)
 	}
 	return real, nil
@@ -90,9 +90,9 @@ func (h hidden) readable(path string) (string, error) {
 	}
 	for _, own := range h.paths {
 		switch {
-		case within(own, real):
+		case Within(own, real):
 			return "", fmt.Errorf("%s is or lies in %s, which commands may not reach: choose another directory", path, own)
-		case within(real, own):
+		case Within(real, own):
 			return "", fmt.Errorf("%s contains %s, which commands may not reach: choose a directory without it, or move that elsewhere", path, own)
 		}
 	}
@@ -105,10 +105,10 @@ func (h hidden) readable(path string) (string, error) {
 func (h hidden) expand(real string) ([]string, error) {
 	contains := false
 	for _, own := range h.paths {
-		if within(own, real) {
+		if Within(own, real) {
 			return nil, nil
 		}
-		contains = contains || within(real, own)
+		contains = contains || Within(real, own)
 	}
 	if !contains {
 		return []string{real}, nil
@@ -139,7 +139,7 @@ func (h hidden) public(real string) (paths []string, whole bool, err error) {
 		return nil, true, nil
 	case err != nil:
 		return nil, false, err
-	case slices.ContainsFunc(h.paths, func(own string) bool { return within(own, real) }):
+	case slices.ContainsFunc(h.paths, func(own string) bool { return Within(own, real) }):
 		return nil, false, nil
 	case info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0:
 		return []string{real}, true, nil
@@ -150,7 +150,7 @@ func (h hidden) public(real string) (paths []string, whole bool, err error) {
 	if err != nil {
 		return nil, false, reading(real, err)
 	}
-	whole = !slices.ContainsFunc(h.paths, func(own string) bool { return within(real, own) })
+	whole = !slices.ContainsFunc(h.paths, func(own string) bool { return Within(real, own) })
 	for _, entry := range entries {
 		if entry.Type()&fs.ModeSymlink != 0 {
 			continue
@@ -183,13 +183,13 @@ func reading(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 }
 
-// within reports whether path is dir or lies below it. Both are clean.
-func within(dir, path string) bool {
+// Within reports whether path is dir or lies below it. Both are clean.
+func Within(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// resolveExisting resolves the links in the part of an absolute path that exists and appends the rest.
-func resolveExisting(path string) string {
+// Resolve follows the links in the part of an absolute path that exists and appends the rest.
+func Resolve(path string) string {
 	rest := ""
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {

@@ -119,7 +119,7 @@ func TestExpandProperty(t *testing.T) {
 		for file := range files {
 			file = filepath.Join(base, file)
 			covered := func(dirs []string) bool {
-				return slices.ContainsFunc(dirs, func(dir string) bool { return within(dir, file) })
+				return slices.ContainsFunc(dirs, func(dir string) bool { return Within(dir, file) })
 			}
 			if covered(paths) == covered(own) {
 				t.Fatalf("%s: given %v, hidden %v", file, covered(paths), covered(own))
