@@ -77,6 +77,11 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	if judges(args[0]) {
+		if err := loadEnv(envFile); err != nil {
+			return err
+		}
+	}
 	k, err := parser.Parse(args)
 	if err != nil {
 		err = fmt.Errorf("%w (approvalbot --help says what there is)", err)
@@ -87,6 +92,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	return k.Run()
 }
+
+// judges tells which commands say what the bot would do, so that they need the settings that it has.
+func judges(command string) bool { return command == "policy" || command == "actions" }
 
 // An exitError ends the process with a code of its own. It wraps nothing: what it was made of must not be taken for
 // something milder.
