@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"approvalbot/internal/agent"
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
@@ -106,13 +107,18 @@ type actionsCheckCmd struct {
 	Elsewhere bool   `help:"The file is for another machine: don't look for its programs, directories and secrets here."`
 	Input     string `placeholder:"ACTION" help:"Show this action only."`
 	Args      string `placeholder:"JSON" help:"With --input: show it with these inputs, as {\"service\":\"web\"}."`
+
+	PolicyFile string `name:"policy" env:"APPROVALBOT_POLICY_FILE" placeholder:"FILE" help:"Judge the calls by this policy file, too."`
+	mode
+	rules *policy.Policy // of the file and the settings
 }
 
 // Help says what comes out.
 func (actionsCheckCmd) Help() string {
 	return `Prints for each action what the model reads, who would have to approve, which secrets it gets (never what they are), and its
-card, made by the code that makes cards, with the action's examples or made-up inputs. Nothing is run. Exits 1 when
-anything is wrong, with everything that is.`
+card, made by the code that makes cards, with the action's examples or made-up inputs. Whether a call asks, and whom, is
+decided by the settings and, where there is one, the policy file, as if nobody in particular asked for it now. Nothing is
+run. Exits 1 when anything is wrong, with everything that is.`
 }
 
 func (c actionsCheckCmd) Run() error { return c.check(os.Stdout) }
@@ -123,6 +129,9 @@ func (c actionsCheckCmd) check(w io.Writer) error {
 	}
 	file, err := actions.Load(c.File, approverList)
 	if err != nil {
+		return err
+	}
+	if c.rules, err = c.judge(); err != nil {
 		return err
 	}
 	var missing error
@@ -158,6 +167,15 @@ func (c actionsCheckCmd) check(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s is fine: %s.\n", c.File, counted(len(file.Actions()), "action"))
 	return nil
+}
+
+// judge is the policy that calls are judged by.
+func (c actionsCheckCmd) judge() (*policy.Policy, error) {
+	if c.PolicyFile == "" {
+		return c.mode.base()
+	}
+	p, _, err := c.mode.read(c.PolicyFile)
+	return p, err
 }
 
 // show prints one action with its cards.
@@ -205,7 +223,7 @@ func (c actionsCheckCmd) show(w io.Writer, a *actions.Action, r *redact.Redactor
 		return nil
 	}
 	for _, args := range samples {
-		if err := card(w, a, args, r); err != nil {
+		if err := c.card(w, a, args, r); err != nil {
 			return err
 		}
 	}
@@ -221,37 +239,34 @@ func orSetting[T comparable](v T, setting string) string {
 	return fmt.Sprint(v)
 }
 
-// card prints the card that a call would have, in a frame.
-func card(w io.Writer, a *actions.Action, args json.RawMessage, r *redact.Redactor) error {
+// card prints what becomes of a call, and its card in a frame.
+func (c actionsCheckCmd) card(w io.Writer, a *actions.Action, args json.RawMessage, r *redact.Redactor) error {
 	p, err := a.Describe(args)
 	if err != nil {
 		return err
 	}
-	d, spec, facts := a.Demands(), a.Spec(), a.Facts(args)
-	rules, err := policy.New(policy.OnRequest, policy.WorkspaceWrite)
-	if err != nil {
-		return err
+	call := agent.PolicyCall(a, args)
+	call.Now = time.Now()
+	d := c.rules.Decide(call)
+	fmt.Fprintf(w, "\n%s %s\n", a.Name(), args)
+	switch {
+	case d.Allowed():
+		fmt.Fprintf(w, "runs without asking (%s); if it asked, its card would be:\n", cmp.Or(d.Rule, string(d.Source)))
+	case !d.NeedsApproval():
+		fmt.Fprintf(w, "is denied, so it has no card (%s): %s\n", cmp.Or(d.Rule, string(d.Source)), d.Reason)
+		return nil
 	}
-	decision := rules.Decide(policy.Call{
-		Tool: spec.Name, Args: args, ReadOnly: spec.Annotations.ReadOnly(), Destructive: spec.Annotations.Destructive(),
-		OpenWorld: spec.Annotations.OpenWorld(), Programs: facts.Programs, Parsed: facts.Parsed, Ask: d.Ask,
-		Wanted: policy.Wanted{Risk: policy.Risk(d.Risk), Approvers: d.Approvers, Quorum: d.Quorum, Timeout: d.Timeout, Confirm: d.Confirm},
-	})
 	sum := sha256.Sum256(args)
-	approvers := d.Approvers
+	approvers := d.Wanted.Approvers
 	if len(approvers) == 0 {
 		approvers = strings.FieldsFunc(cmp.Or(os.Getenv("APPROVALBOT_APPROVERS"), "channel"), func(r rune) bool { return r == ',' })
 	}
 	text := slackui.Mockup{
-		Tool: a.Name(), Arguments: string(args), Digest: hex.EncodeToString(sum[:]), Reason: decision.Reason,
+		Tool: a.Name(), Arguments: string(args), Digest: hex.EncodeToString(sum[:]), Reason: d.Reason, Rule: d.Rule,
 		Preview:   ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
-		Approvers: approvers, Quorum: max(1, d.Quorum), Timeout: cmp.Or(d.Timeout, 2*time.Minute),
-		Risk: d.Risk, Confirm: d.Confirm, Cwd: cmp.Or(p.Dir, "the workspace"),
+		Approvers: approvers, Quorum: max(1, d.Wanted.Quorum), Timeout: cmp.Or(d.Wanted.Timeout, 2*time.Minute),
+		Risk: string(d.Wanted.Risk), Confirm: d.Wanted.Confirm, Cwd: cmp.Or(p.Dir, "the workspace"),
 	}.Text(r)
-	fmt.Fprintf(w, "\n%s %s\n", a.Name(), args)
-	if decision.Allowed() {
-		fmt.Fprintln(w, "runs without asking under on_request; under strict its card would be:")
-	}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		fmt.Fprint(w, "│ "+line)
 	}

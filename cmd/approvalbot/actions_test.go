@@ -352,14 +352,14 @@ func TestActionTimeLimit(t *testing.T) {
 // The check shows each card of the example as it will look, and looks for nothing when the file is for another machine.
 func TestActionsCheck(t *testing.T) {
 	var out bytes.Buffer
-	if err := (actionsCheckCmd{File: "../../deploy/actions.example.yaml", Elsewhere: true}).check(&out); err != nil {
+	if err := (actionsCheckCmd{File: "../../deploy/actions.example.yaml", Elsewhere: true, mode: usual}).check(&out); err != nil {
 		t.Fatal(err)
 	}
 	mustSay(t, out.String(), "═══ restart_service", "│ Restart shop-web", "sudo -n systemctl restart shop-web.service", "risk: high", "approvers: channel",
 		"secret: GH_TOKEN, from the environment variable SHOP_MERGE_TOKEN: not looked for", "gh pr merge 1234 --repo=acme/shop", "quorum: 2",
 		"2 people have to approve", "--dry-run=server", "[Approve] [Deny]", "is fine: 3 actions")
 	out.Reset()
-	c := actionsCheckCmd{File: "../../deploy/actions.example.yaml", Elsewhere: true, Input: "scale_deployment", Args: `{"environment":"staging","deployment":"x","replicas":2}`}
+	c := actionsCheckCmd{File: "../../deploy/actions.example.yaml", Elsewhere: true, mode: usual, Input: "scale_deployment", Args: `{"environment":"staging","deployment":"x","replicas":2}`}
 	if err := c.check(&out); err != nil {
 		t.Fatal(err)
 	}

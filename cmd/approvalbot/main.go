@@ -16,19 +16,23 @@ import (
 )
 
 type cli struct {
-	Dev      devCmd      `cmd:"" help:"Try it: a local Slack in the browser and the bot, without an account or a key."`
-	Serve    serveCmd    `cmd:"" help:"Work in a real Slack workspace."`
-	Devslack devslackCmd `cmd:"" name:"devslack" help:"Only the local Slack, for other bots and tests."`
-	Doctor   doctorCmd   `cmd:"" help:"Check tokens, scopes, model, tools and journal, and say what to do."`
-	Ask      askCmd      `cmd:"" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
-	Outcome  outcomeCmd  `cmd:"" help:"Report how an approved action went."`
-	Actions  actionsCmd  `cmd:"" help:"Check a file of named actions, and see their cards."`
-	Audit    auditCmd    `cmd:"" help:"Read the journal."`
-	Policy   policyCmd   `cmd:"" help:"Check, try and explain a policy file."`
-	Backup   backupCmd   `cmd:"" help:"Copy the journal to a file, also while the bot runs."`
-	Prune    pruneCmd    `cmd:"" help:"Erase what was said and done in old runs; the chain of hashes stays."`
-	Manifest manifestCmd `cmd:"" help:"Print the Slack app manifest."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Dev      devCmd      `cmd:"" group:"run" help:"Try it: a local Slack in the browser and the bot, without an account or a key."`
+	Serve    serveCmd    `cmd:"" group:"run" help:"Work in a real Slack workspace."`
+	Devslack devslackCmd `cmd:"" group:"run" name:"devslack" help:"Only the local Slack, for other bots and tests."`
+
+	Manifest manifestCmd `cmd:"" group:"setup" help:"Print the Slack app manifest; with --url a link that makes the app."`
+	Doctor   doctorCmd   `cmd:"" group:"setup" help:"Check tokens, scopes, model, tools and journal, and say what to do."`
+	Policy   policyCmd   `cmd:"" group:"setup" help:"Check, try and explain a policy file."`
+	Actions  actionsCmd  `cmd:"" group:"setup" help:"Check a file of named actions, and see their cards."`
+
+	Ask     askCmd     `cmd:"" group:"script" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
+	Outcome outcomeCmd `cmd:"" group:"script" help:"Report how an approved action went."`
+
+	Audit  auditCmd  `cmd:"" group:"journal" help:"Read the journal: what was asked, decided and done."`
+	Backup backupCmd `cmd:"" group:"journal" help:"Copy the journal to a file, also while the bot runs."`
+	Prune  pruneCmd  `cmd:"" group:"journal" help:"Erase what was said and done in old runs; the chain of hashes stays."`
+
+	Version versionCmd `cmd:"" hidden:"" help:"Print the version."`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
@@ -68,6 +72,12 @@ func run(ctx context.Context, args []string) error {
 		kong.Description("Your agent asks in Slack before it acts. No answer means no."),
 		kong.UsageOnError(),
 		kong.Vars{"version": "approvalbot " + version()},
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "run", Title: "Run it:"},
+			{Key: "setup", Title: "Set it up:"},
+			{Key: "script", Title: "From scripts:"},
+			{Key: "journal", Title: "What happened:"},
+		}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
@@ -76,6 +86,11 @@ func run(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	if judges(args[0]) {
+		if err := loadEnv(envFile); err != nil {
+			return err
+		}
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
@@ -87,6 +102,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	return k.Run()
 }
+
+// judges tells which commands say what the bot would do, so that they need the settings that it has.
+func judges(command string) bool { return command == "policy" || command == "actions" }
 
 // An exitError ends the process with a code of its own. It wraps nothing: what it was made of must not be taken for
 // something milder.

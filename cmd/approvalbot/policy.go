@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"approvalbot/internal/agent"
 	"approvalbot/internal/policy"
-	"approvalbot/internal/tools"
 )
 
 type policyCmd struct {
@@ -25,8 +24,25 @@ type policyCmd struct {
 
 // A mode is the settings under which a policy file is looked at.
 type mode struct {
-	Policy  policy.ApprovalPolicy `name:"policy" env:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" help:"The approval policy that decides where no rule does: strict, on_request or never."`
-	Sandbox policy.SandboxMode    `env:"APPROVALBOT_SANDBOX" default:"workspace_write" help:"read_only, workspace_write or danger_full_access."`
+	Policy   policy.ApprovalPolicy `name:"approval-policy" env:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" help:"What decides where no rule does: strict, on_request or never."`
+	Sandbox  policy.SandboxMode    `env:"APPROVALBOT_SANDBOX" default:"workspace_write" help:"read_only, workspace_write or danger_full_access."`
+	ReadOnly readOnlyCommands      `name:"shell-readonly" env:"APPROVALBOT_SHELL_READONLY" default:"ask" help:"Whether commands that only look ask, or are allowed (allow)."`
+}
+
+// base is the policy of the settings alone.
+func (m mode) base() (*policy.Policy, error) {
+	p, err := policy.New(m.Policy, m.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	s := Settings{ShellReadOnly: m.ReadOnly}
+	return s.withReadOnlyCommands(p), nil
+}
+
+// with is the mode with some of its settings changed, as a test of a file may.
+func (m mode) with(s policy.Settings) mode {
+	m.Policy, m.Sandbox = cmp.Or(s.ApprovalPolicy, m.Policy), cmp.Or(s.SandboxMode, m.Sandbox)
+	return m
 }
 
 // read reads a policy file and gives the policy that it makes under the settings.
@@ -35,20 +51,20 @@ func (m mode) read(file string) (*policy.Policy, *policy.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := policy.New(m.Policy, m.Sandbox)
+	base, err := m.base()
 	if err != nil {
 		return nil, nil, err
 	}
 	return base.With(f.Rules), f, nil
 }
 
-// with reads a policy file and does something with the policy, beside the tools that are known here.
-func (m mode) with(file string, do func(*policy.Policy, *policy.File, *knownTools) error) error {
+// look reads a policy file under the settings and does something with the policy, beside the tools that are known here.
+func look(m mode, t toolbox, file string, do func(*policy.Policy, *policy.File, *knownTools) error) error {
 	p, f, err := m.read(file)
 	if err != nil {
 		return err
 	}
-	known, err := openKnownTools()
+	known, err := t.open()
 	if err != nil {
 		return err
 	}
@@ -59,6 +75,7 @@ func (m mode) with(file string, do func(*policy.Policy, *policy.File, *knownTool
 type policyCheckCmd struct {
 	File string `arg:"" help:"The policy file."`
 	mode
+	toolbox
 }
 
 // Help says what a condition may ask for.
@@ -68,11 +85,11 @@ func (policyCheckCmd) Help() string {
 	for _, v := range policy.Variables {
 		out.WriteString("  " + v.Name + " (" + v.Type + ")\n" + wrap(v.Doc, "      ", helpWidth))
 	}
-	return out.String() + "\ndocs/policy.md explains how to write one; docs/policies has examples."
+	return out.String() + "\ndocs/policy.md explains how to write one; docs/policies has examples.\n\n" + sameSettings
 }
 
 func (c policyCheckCmd) Run() error {
-	return c.with(c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
+	return look(c.mode, c.toolbox, c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
 		return checkPolicy(os.Stdout, c.File, p, f, known)
 	})
 }
@@ -93,7 +110,7 @@ func checkPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, k
 		return err
 	}
 	fmt.Fprintf(out, "\nAll rules that match count, in whatever order they stand, and the most severe wins: deny, ask, allow.\nhash: %s (in decisions of the journal, under these settings)\n", p.Hash())
-	for _, note := range append(append(withoutEffect(p), known.misspelt(rules)...), irreconcilable(rules)...) {
+	for _, note := range slices.Concat(withoutEffect(p), known.misspelt(rules), known.missing(rules), irreconcilable(rules)) {
 		fmt.Fprintln(out, "note: "+note)
 	}
 	return nil
@@ -163,34 +180,40 @@ func irreconcilable(rules []policy.Rule) (out []string) {
 	return out
 }
 
+// sameSettings says where the settings come from.
+const sameSettings = "Settings come from where serve takes them: the environment, and a file .env in the current directory."
+
+// Help says where the settings come from.
+func (policyTestCmd) Help() string { return sameSettings }
+
 type policyTestCmd struct {
 	File string `arg:"" help:"The policy file."`
 	mode
+	toolbox
 }
 
 func (c policyTestCmd) Run() error {
-	return c.with(c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
-		return testPolicy(os.Stdout, c.File, p, f, known)
+	return look(c.mode, c.toolbox, c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
+		return testPolicy(os.Stdout, c.File, c.mode, p, f, known)
 	})
 }
 
 // testPolicy tries the tests of a file and prints those that come out otherwise.
-func testPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, known *knownTools) error {
+func testPolicy(out io.Writer, name string, m mode, p *policy.Policy, f *policy.File, known *knownTools) error {
 	failed := 0
+	var strangers []string
 	for _, e := range f.Examples {
-		call, notes := known.call(e.Call, e.Hints)
+		call, about := known.call(e.Call, e.Hints)
 		e.Known.In(&call)
-		under := p
-		if e.Settings != (policy.Settings{}) {
-			s := p.Settings()
-			base, err := policy.New(cmp.Or(e.Settings.ApprovalPolicy, s.ApprovalPolicy), cmp.Or(e.Settings.SandboxMode, s.SandboxMode))
-			if err != nil {
-				return err
-			}
-			under = base.With(p.Rules())
+		if about.unknown != "" && !slices.Contains(strangers, call.Tool) {
+			strangers = append(strangers, call.Tool)
 		}
-		d := under.Decide(call)
-		differences := append(notes, e.Check(d)...)
+		base, err := m.with(e.Settings).base()
+		if err != nil {
+			return err
+		}
+		d := base.With(p.Rules()).Decide(call)
+		differences := append(about.wrong, e.Check(d)...)
 		if len(differences) == 0 {
 			continue
 		}
@@ -208,37 +231,49 @@ func testPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, kn
 		return &exitError{1, fmt.Sprintf("%d of %s came out otherwise", failed, counted(len(f.Examples), "test"))}
 	}
 	fmt.Fprintf(out, "%s: %s, all as expected\n", name, counted(len(f.Examples), "test"))
+	if len(strangers) > 0 {
+		slices.Sort(strangers)
+		fmt.Fprintf(out, "Not known here, so their arguments were not checked, and of what they do only what the tests say was assumed: %s. --actions FILE makes named actions known; those of MCP servers never are.\n", strings.Join(strangers, ", "))
+	}
 	return nil
 }
+
+// Help says where the settings come from.
+func (policyExplainCmd) Help() string { return sameSettings }
 
 type policyExplainCmd struct {
 	File string `arg:"" help:"The policy file."`
 	mode
+	toolbox
 	Tool      string    `required:"" help:"The tool that is called."`
 	Args      string    `default:"{}" placeholder:"JSON" help:"Its arguments, a JSON object."`
 	Requester []string  `placeholder:"U…" help:"Who asks; may be given several times."`
 	Channel   string    `placeholder:"C…" help:"Where."`
 	Session   string    `help:"In which conversation."`
+	DataDir   string    `name:"data-dir" env:"APPROVALBOT_DATA_DIR" default:"data" help:"The data directory of serve or dev (data/dev): its journal says how tools of MCP servers were defined last."`
 	Now       time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME" help:"When: 2026-03-04T09:30:00Z; now, if it isn't given."`
 }
 
-func (c policyExplainCmd) Run() error {
+func (c policyExplainCmd) Run(ctx context.Context) error {
 	if !json.Valid([]byte(c.Args)) {
 		return errors.New("--args has to be a JSON object, as '{\"command\":\"ls\"}'")
 	}
 	if c.Now.IsZero() {
 		c.Now = time.Now()
 	}
-	return c.with(c.File, func(p *policy.Policy, _ *policy.File, known *knownTools) error {
-		call, notes := known.call(policy.Call{
+	return look(c.mode, c.toolbox, c.File, func(p *policy.Policy, _ *policy.File, known *knownTools) error {
+		if err := known.readSeen(ctx, c.DataDir); err != nil {
+			return err
+		}
+		call, about := known.call(policy.Call{
 			Tool: c.Tool, Args: json.RawMessage(c.Args), Requesters: c.Requester, Channel: c.Channel, Session: c.Session, Now: c.Now,
 		}, nil)
-		return explainPolicy(os.Stdout, p, call, notes)
+		return explainPolicy(os.Stdout, p, call, about)
 	})
 }
 
 // explainPolicy prints what is decided of a call, what is known of it, and what each rule says.
-func explainPolicy(out io.Writer, p *policy.Policy, call policy.Call, notes []string) error {
+func explainPolicy(out io.Writer, p *policy.Policy, call policy.Call, about knowledge) error {
 	d, findings := p.Explain(call)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
@@ -254,10 +289,11 @@ func explainPolicy(out io.Writer, p *policy.Policy, call policy.Call, notes []st
 	}
 	fmt.Fprintln(t)
 	line("tool", call.Tool+" ("+hints(call)+")")
+	line("known by", about.from)
 	line("programs", programs(call))
 	line("path", call.Path)
 	line("host", call.Host)
-	for _, note := range notes {
+	for _, note := range append(about.wrong, about.unknown) {
 		line("note", note)
 	}
 	fmt.Fprintln(t, "\nRULE\tEFFECT\tSAYS")
@@ -298,88 +334,13 @@ func programs(c policy.Call) string {
 	return ""
 }
 
-// knownTools are the tools that policy commands know without a configuration: the built-in ones. They are asked what they
-// know of a call, and never called.
-type knownTools struct {
-	builtin *tools.Builtin
-	set     *tools.Set
-	dir     string
-}
-
-func openKnownTools() (_ *knownTools, err error) {
-	k := &knownTools{}
-	if k.dir, err = os.MkdirTemp("", "approvalbot-policy-"); err != nil { // the tools want a workspace
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			k.close()
-		}
-	}()
-	if k.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: k.dir, Shell: tools.ShellUnconfined}); err != nil {
-		return nil, err
-	}
-	k.set, err = tools.NewSet(k.builtin.Tools()...)
-	return k, err
-}
-
-func (k *knownTools) close() {
-	if k.builtin != nil {
-		k.builtin.Close() // it was only read from
-	}
-	os.Remove(k.dir)
-}
-
-// call adds what the tool knows of a call; of a tool that isn't known, what is assumed of everyone. The notes say what
-// would keep the call from being judged at all.
-func (k *knownTools) call(c policy.Call, given map[string]bool) (policy.Call, []string) {
-	var notes []string
-	about := policy.Call{Tool: c.Tool, Args: c.Args, Destructive: true, OpenWorld: true}
-	if tool, ok := k.set.Get(c.Tool); ok {
-		args, err := tools.ParseArguments(tool.Spec(), c.Args)
-		if err != nil {
-			notes = append(notes, "such a call ends before it is judged, because of its arguments: "+err.Error())
-		} else {
-			about = agent.PolicyCall(tool, args)
-		}
-	}
-	about.Requesters, about.Channel, about.Session, about.Now = c.Requesters, c.Channel, c.Session, c.Now
-	for name, into := range map[string]*bool{"readOnlyHint": &about.ReadOnly, "destructiveHint": &about.Destructive, "openWorldHint": &about.OpenWorld} {
-		if is, ok := given[name]; ok {
-			*into = is
-		}
-	}
-	if is, ok := given["readOnlyHint"]; ok && is {
-		if _, said := given["destructiveHint"]; !said {
-			about.Destructive = false // as MCP has it
-		}
-	}
-	return about, notes
-}
-
-// misspelt finds names of tools in rules that are nearly a built-in tool's.
-func (k *knownTools) misspelt(rules []policy.Rule) (out []string) {
-	var names []string
-	for _, s := range k.set.Specs() {
-		names = append(names, strings.ToUpper(s.Name))
-	}
-	for _, r := range rules {
-		for _, t := range r.Tools {
-			if right, apart := closest(t, names); apart > 0 && apart <= 2 && !strings.ContainsAny(t, "*?") {
-				out = append(out, fmt.Sprintf("the rule %s is about the tool %s; the built-in one is called %s", r.Name, t, strings.ToLower(right)))
-			}
-		}
-	}
-	return out
-}
-
 // rules says in a line what the policy is, for the doctor.
 func (d *diagnosis) rules(s Settings) {
 	if s.PolicyFile == "" {
 		d.note("policy", fmt.Sprintf("no file: the approval policy %s decides about every call (APPROVALBOT_POLICY_FILE)", s.ApprovalPolicy))
 		return
 	}
-	p, f, err := mode{s.ApprovalPolicy, s.Sandbox}.read(s.PolicyFile)
+	p, f, err := mode{s.ApprovalPolicy, s.Sandbox, s.ShellReadOnly}.read(s.PolicyFile)
 	if !d.check("policy", fmt.Sprintf("%s: %s", s.PolicyFile, counted(p.Rules().Len(), "rule")), err) {
 		return
 	}

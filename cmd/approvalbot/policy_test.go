@@ -251,7 +251,7 @@ func checked(t *testing.T, file string, m mode, print func(*strings.Builder, *po
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := openKnownTools()
+	known, err := toolbox{}.open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func checked(t *testing.T, file string, m mode, print func(*strings.Builder, *po
 	return out.String(), err
 }
 
-var usual = mode{policy.OnRequest, policy.WorkspaceWrite}
+var usual = mode{policy.OnRequest, policy.WorkspaceWrite, askReadOnly}
 
 // The policies that we give as examples are well, have a test for every rule, and decide as they say.
 func TestExamplePolicies(t *testing.T) {
@@ -283,7 +283,7 @@ func TestExamplePolicies(t *testing.T) {
 						t.Errorf("no test expects the rule %s", r.Name)
 					}
 				}
-				return testPolicy(out, file, p, f, known)
+				return testPolicy(out, file, usual, p, f, known)
 			})
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -311,7 +311,7 @@ tests:
   - {tool: write_file, args: {path: docs/a, content: x}, sandboxMode: read_only, expect: deny}
 `)
 	out, err := checked(t, file, usual, func(out *strings.Builder, p *policy.Policy, f *policy.File, known *knownTools) error {
-		return testPolicy(out, "p.yaml", p, f, known)
+		return testPolicy(out, "p.yaml", usual, p, f, known)
 	})
 	var code *exitError
 	if !errors.As(err, &code) || code.code != 1 || code.message != "2 of 6 tests came out otherwise" {
@@ -331,7 +331,7 @@ func TestPolicyCheckAndExplain(t *testing.T) {
   - {name: b, tool: deploy, when: args.force, effect: ask, approvers: U0B, quorum: 1, risk: high}
   - {name: never, tool: "drop_*", effect: deny}
 `)
-	out, err := checked(t, file, mode{policy.Strict, policy.WorkspaceWrite}, func(out *strings.Builder, p *policy.Policy, f *policy.File, known *knownTools) error {
+	out, err := checked(t, file, mode{policy.Strict, policy.WorkspaceWrite, askReadOnly}, func(out *strings.Builder, p *policy.Policy, f *policy.File, known *knownTools) error {
 		return checkPolicy(out, "p.yaml", p, f, known)
 	})
 	if err != nil {
@@ -349,8 +349,8 @@ func TestPolicyCheckAndExplain(t *testing.T) {
 		last = max(last, at)
 	}
 	out, err = checked(t, file, usual, func(out *strings.Builder, p *policy.Policy, f *policy.File, known *knownTools) error {
-		call, notes := known.call(policy.Call{Tool: "deploy", Args: []byte(`{"force":1}`)}, nil)
-		return explainPolicy(out, p, call, notes)
+		call, about := known.call(policy.Call{Tool: "deploy", Args: []byte(`{"force":1}`)}, nil)
+		return explainPolicy(out, p, call, about)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestModelInTheThread(t *testing.T) {
 			t.Errorf("while it writes: %s", got)
 		}
 		w.pass(40 * time.Second)
-		if got := w.progressOf(thread); !strings.Contains(got, "2 rounds · 24,345 tokens · $0.07") || strings.Contains(got, "Writing") {
+		if got := w.progressOf(thread); !strings.Contains(got, "2 requests to the model · 24,345 tokens · $0.07") || strings.Contains(got, "Writing") {
 			t.Errorf("at the end: %s", got)
 		}
 		shown := w.audit(w.runs()[0].ID)

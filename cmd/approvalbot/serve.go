@@ -13,7 +13,8 @@ type serveCmd struct{}
 
 // Help explains the settings; kong shows it under serve --help.
 func (serveCmd) Help() string {
-	return "Settings come from the environment, and from a file .env in the current directory:\n\n" + settingsHelp(nil) +
+	return "Settings come from the environment, and from a file .env in the current directory. Four have no default: " +
+		"SLACK_BOT_TOKEN, SLACK_APP_TOKEN, APPROVALBOT_APPROVERS and APPROVALBOT_MODEL.\n\n" + settingsHelp(nil) +
 		"\nConnect a workspace in five minutes: approvalbot manifest --url"
 }
 

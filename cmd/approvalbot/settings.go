@@ -24,57 +24,53 @@ import (
 )
 
 // Settings are what the environment says. The names are written out: a prefix would make envconfig fall back to bare
-// names such as WORKSPACE. What is empty here is filled in by [Settings.complete].
+// names such as WORKSPACE. What is empty here is filled in by [Settings.complete]. A field with a group begins one, and
+// those after it belong to it.
 type Settings struct {
-	BotToken string `envconfig:"SLACK_BOT_TOKEN" desc:"the app's bot token, xoxb-…"`
-	AppToken string `envconfig:"SLACK_APP_TOKEN" desc:"the app-level token with connections:write, xapp-…"`
-	APIURL   string `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
-
-	Approvers  []string `envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel). A list of requester (who asked may approve their own request), channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), user ids U…, user group ids S…"`
-	Model      string   `envconfig:"APPROVALBOT_MODEL" desc:"which model answers (serve requires it): anthropic/NAME, openai/NAME (also every compatible server, by OPENAI_BASE_URL), demo (no language model; to try the bot), or script:FILE (turns from a JSON file)"`
-	Requesters []string `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
+	BotToken   string   `group:"Slack" envconfig:"SLACK_BOT_TOKEN" desc:"the app's bot token, xoxb-…"`
+	AppToken   string   `envconfig:"SLACK_APP_TOKEN" desc:"the app-level token with connections:write, xapp-…"`
+	APIURL     string   `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
 	Channels   []string `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
+	Requesters []string `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
 
-	Quorum  int           `envconfig:"APPROVALBOT_QUORUM" default:"1" desc:"how many different people have to approve; one deny ends it"`
-	Timeout time.Duration `envconfig:"APPROVALBOT_APPROVAL_TIMEOUT" default:"120s" desc:"how long people have to answer; no answer means no"`
+	Approvers []string      `group:"Who approves, and until when" envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel): a list of user ids U…, user group ids S…, channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), and requester (people may approve what they asked for themselves)"`
+	Quorum    int           `envconfig:"APPROVALBOT_QUORUM" default:"1" desc:"how many different people have to approve; one deny ends it"`
+	Timeout   time.Duration `envconfig:"APPROVALBOT_APPROVAL_TIMEOUT" default:"120s" desc:"how long people have to answer; no answer means no"`
+	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
 
-	ApprovalPolicy policy.ApprovalPolicy `envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (nobody is asked)"`
+	ApprovalPolicy policy.ApprovalPolicy `group:"What asks, and what is denied" envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (people are asked only where a rule or a tool says so)"`
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
 	PolicyFile     string                `envconfig:"APPROVALBOT_POLICY_FILE" desc:"a YAML file of rules that allow, ask or deny, each with who may approve; read again on SIGHUP. approvalbot policy check FILE says what is wrong with it"`
-	Shell          tools.ShellMode       `envconfig:"APPROVALBOT_SHELL" desc:"confined (the default where the system can do it: commands reach the workspace and what programs need), off, or unconfined (commands can do whatever this process's user can). Where commands can't be confined, serve has no shell and dev an unconfined one, and both say so"`
-	ShellRead      []string              `envconfig:"APPROVALBOT_SHELL_READ" desc:"further files and directories that confined commands may read: a list of absolute paths"`
-	ShellWrite     []string              `envconfig:"APPROVALBOT_SHELL_WRITE" desc:"further directories that confined commands may change: a list of absolute paths"`
-	ShellNetwork   switched              `envconfig:"APPROVALBOT_SHELL_NETWORK" default:"off" desc:"on lets confined commands use the network (IPv4 and IPv6); dev has none: its local Slack has no passwords"`
 
+	Model            string      `group:"The model" envconfig:"APPROVALBOT_MODEL" desc:"which model answers (serve requires it): anthropic/NAME, openai/NAME (also every compatible server, by OPENAI_BASE_URL), demo (no language model; to try the bot), or script:FILE (turns from a JSON file)"`
+	AnthropicKey     string      `envconfig:"ANTHROPIC_API_KEY" desc:"the key for anthropic/NAME"`
+	AnthropicBaseURL string      `envconfig:"ANTHROPIC_BASE_URL" desc:"another server that speaks Anthropic's Messages API; https, or http on this machine"`
+	OpenAIKey        string      `envconfig:"OPENAI_API_KEY" desc:"the key for openai/NAME; a server of your own may need none"`
+	OpenAIBaseURL    string      `envconfig:"OPENAI_BASE_URL" desc:"another server that speaks OpenAI's Chat Completions API, usually with /v1 at the end; https, or http on this machine"`
+	Instructions     string      `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
+	Price            model.Price `envconfig:"APPROVALBOT_MODEL_PRICE" desc:"what the model costs, in US dollars per million tokens: INPUT/OUTPUT or INPUT/OUTPUT/CACHE-READ/CACHE-WRITE, such as 3/15 or 3/15/0.3/3.75. Then each run says what it cost. There is none by default, since prices change"`
+	ContextTokens    int         `envconfig:"APPROVALBOT_CONTEXT_TOKENS" default:"150000" desc:"what a request to the model may have before the older part of its conversation is summarised; below the model's context, with room for an answer"`
+	MaxOutputTokens  int         `envconfig:"APPROVALBOT_MAX_OUTPUT_TOKENS" default:"0" desc:"how long one answer of the model may be; 0: 16000 with anthropic/NAME, the model's own limit with openai/NAME"`
+	MaxRounds        int         `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
+
+	Workspace     string           `group:"The tools" envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
+	ActionsFile   string           `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
+	MCPConfig     string           `envconfig:"APPROVALBOT_MCP_CONFIG" desc:"a JSON file of MCP servers (mcpServers) whose tools the agent may use; see docs/mcp.md"`
+	Shell         tools.ShellMode  `envconfig:"APPROVALBOT_SHELL" desc:"confined (the default where the system can do it: commands reach the workspace and what programs need), off, or unconfined (commands can do whatever this process's user can). Where commands can't be confined, serve has no shell and dev an unconfined one, and both say so"`
+	ShellRead     []string         `envconfig:"APPROVALBOT_SHELL_READ" desc:"further files and directories that confined commands may read: a list of absolute paths"`
+	ShellWrite    []string         `envconfig:"APPROVALBOT_SHELL_WRITE" desc:"further directories that confined commands may change: a list of absolute paths"`
+	ShellNetwork  switched         `envconfig:"APPROVALBOT_SHELL_NETWORK" default:"off" desc:"on lets confined commands use the network (IPv4 and IPv6); dev has none: its local Slack has no passwords"`
 	ShellReadOnly readOnlyCommands `envconfig:"APPROVALBOT_SHELL_READONLY" default:"ask" desc:"ask, or allow: under on_request nobody is asked about one literal command of a short list that only looks (docs/commands.md); needs APPROVALBOT_SHELL=confined"`
+	HTTP          string           `envconfig:"APPROVALBOT_HTTP" default:"on" desc:"on or off: whether there is a tool that makes HTTP requests, to the public internet only"`
+	HTTPAllow     []string         `envconfig:"APPROVALBOT_HTTP_ALLOW" desc:"hosts that it may reach although they are on this machine or in a private network: a list of HOST:PORT, or HOST for ports 80 and 443"`
 
-	HTTP      string   `envconfig:"APPROVALBOT_HTTP" default:"on" desc:"on or off: whether there is a tool that makes HTTP requests, to the public internet only"`
-	HTTPAllow []string `envconfig:"APPROVALBOT_HTTP_ALLOW" desc:"hosts that it may reach although they are on this machine or in a private network: a list of HOST:PORT, or HOST for ports 80 and 443"`
-
-	MCPConfig string `envconfig:"APPROVALBOT_MCP_CONFIG" desc:"a JSON file of MCP servers (mcpServers) whose tools the agent may use; see docs/mcp.md"`
-
-	Instructions string `envconfig:"APPROVALBOT_INSTRUCTIONS" desc:"a text file: what this team's agent is for"`
-	Workspace    string `envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
-	ActionsFile  string `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
-	DataDir      string `envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept"`
-
-	APIAddr       string `envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API, /healthz, /readyz and /metrics listen"`
+	APIAddr       string `group:"The HTTP API" envconfig:"APPROVALBOT_API_ADDR" default:"127.0.0.1:3102" desc:"where the HTTP API, /healthz, /readyz and /metrics listen"`
 	APIToken      string `envconfig:"APPROVALBOT_API_TOKEN" desc:"a bearer token of the HTTP API that may do everything, called default; one of the two is required unless the address is loopback"`
 	APITokensFile string `envconfig:"APPROVALBOT_API_TOKENS_FILE" desc:"a JSON file of tokens, each with a name, scopes (read, run, decide, all) and, where it is a person's, their Slack user; nobody else may be able to read it"`
 
-	AnthropicKey     string `envconfig:"ANTHROPIC_API_KEY" desc:"the key for anthropic/NAME"`
-	AnthropicBaseURL string `envconfig:"ANTHROPIC_BASE_URL" desc:"another server that speaks Anthropic's Messages API; https, or http on this machine"`
-	OpenAIKey        string `envconfig:"OPENAI_API_KEY" desc:"the key for openai/NAME; a server of your own may need none"`
-	OpenAIBaseURL    string `envconfig:"OPENAI_BASE_URL" desc:"another server that speaks OpenAI's Chat Completions API, usually with /v1 at the end; https, or http on this machine"`
-	MaxOutputTokens  int    `envconfig:"APPROVALBOT_MAX_OUTPUT_TOKENS" default:"0" desc:"how long one answer of the model may be; 0: 16000 with anthropic/NAME, the model's own limit with openai/NAME"`
-
-	MaxRounds int           `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
-	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
-	Drain     time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
-	LogLevel  slog.Level    `envconfig:"APPROVALBOT_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
-
-	ContextTokens int         `envconfig:"APPROVALBOT_CONTEXT_TOKENS" default:"150000" desc:"what a request to the model may have before the older part of its conversation is summarised; below the model's context, with room for an answer"`
-	Price         model.Price `envconfig:"APPROVALBOT_MODEL_PRICE" desc:"what the model costs, in US dollars per million tokens: INPUT/OUTPUT or INPUT/OUTPUT/CACHE-READ/CACHE-WRITE, such as 3/15 or 3/15/0.3/3.75. Then each run says what it cost. There is none by default, since prices change"`
+	DataDir  string        `group:"The process" envconfig:"APPROVALBOT_DATA_DIR" default:"./data" desc:"where the journal is kept, and the workspace unless it is elsewhere"`
+	Drain    time.Duration `envconfig:"APPROVALBOT_DRAIN_TIMEOUT" default:"0s" desc:"how long runs may go on after SIGTERM before they are aborted"`
+	LogLevel slog.Level    `envconfig:"APPROVALBOT_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
 
 	openChannels  []string        // the public channels whose members may decide under "channel"
 	shellFallback tools.ShellMode // what there is where nobody said what holds commands and they can't be confined; empty: off
@@ -87,10 +83,21 @@ const helpWidth = 72
 // settingsHelp is the part of --help that explains the settings.
 func settingsHelp(only func(name string) bool) string {
 	var out strings.Builder
+	group, said := "", ""
 	for _, f := range settingFields() {
+		if g := f.Tag.Get("group"); g != "" {
+			group = g
+		}
 		name := f.Tag.Get("envconfig")
 		if only != nil && !only(name) {
 			continue
+		}
+		if group != said {
+			if said != "" {
+				out.WriteString("\n")
+			}
+			out.WriteString(group + ":\n\n")
+			said = group
 		}
 		out.WriteString("  " + name)
 		if value := f.Tag.Get("default"); value != "" {

@@ -121,7 +121,7 @@ func TestAnEditIsApprovedForOneVersion(t *testing.T) {
 			}, func(w *world) {
 				thread := w.ask("alice", "scale")
 				card := w.card(thread)
-				mustSay(t, card.text, "Edit deploy.yaml", "Only in version sha256:e3e28ba0ad9f of the file.")
+				mustSay(t, card.text, "Edit deploy.yaml", "Only if the file is still as the agent knows it (version sha256:e3e28ba0ad9f).")
 				if meanwhile != "" {
 					if err := os.WriteFile(file, []byte(meanwhile), 0o644); err != nil {
 						t.Fatal(err)

@@ -64,7 +64,7 @@ func (v views) asked(e ledger.Event, run *ledger.Run) *asked {
 	c := run.Calls[0]
 	out.ToolCallID = c.ID
 	if d := c.Decision; d != nil {
-		out.Decision = &decision{d.Type, d.Source, d.Reason, d.Rule}
+		out.Decision = &decision{d.Type, d.Source, v.text(d.Reason), d.Rule, d.Risk}
 	}
 	if a := c.Approval; a != nil {
 		out.Request = v.request(run.ID, run.Session, c.ID, a.ApprovalRequested, a.At)

@@ -69,6 +69,7 @@ type decision struct {
 	Source string              `json:"source"`
 	Reason string              `json:"reason"`
 	Rule   string              `json:"rule,omitempty"`
+	Risk   string              `json:"risk,omitempty"`
 }
 
 func (v views) run(r *ledger.Run) *runRecord {
@@ -94,7 +95,7 @@ func (v views) call(r *ledger.Run, c *ledger.Call) callRecord {
 	args, _ := v.arguments(c.Arguments)
 	out := callRecord{ToolCallID: c.ID, ToolName: v.text(c.Name), ArgumentsJSON: args, State: c.State}
 	if d := c.Decision; d != nil {
-		out.Decision = &decision{d.Type, d.Source, d.Reason, d.Rule}
+		out.Decision = &decision{d.Type, d.Source, v.text(d.Reason), d.Rule, d.Risk}
 	}
 	if a := c.Approval; a != nil {
 		out.Request = v.request(r.ID, r.Session, c.ID, a.ApprovalRequested, a.At)

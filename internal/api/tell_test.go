@@ -120,7 +120,7 @@ func TestTellRedacts(t *testing.T) {
 	v := views{redact.New(secret)}
 	for _, b := range []ledger.Body{
 		&ledger.ModelCompleted{Text: secret, ToolCalls: []ledger.ToolCall{{ID: "c", Name: secret, Arguments: `{"a":"` + secret + `"}`}, {ID: "d", Arguments: "not json " + secret}}},
-		&ledger.ApprovalRequested{Arguments: `{"a":"` + secret + `"}`, Preview: ledger.Preview{Summary: secret, Target: secret, Body: secret}},
+		&ledger.ApprovalRequested{Arguments: `{"a":"` + secret + `"}`, Cwd: secret, Reason: secret, Preview: ledger.Preview{Summary: secret, Target: secret, Body: secret, Notes: []string{"In its environment: A=" + secret}}},
 		&ledger.ApprovalResolved{Reason: secret}, &ledger.RunStopRequested{Reason: secret}, &ledger.ApprovalVoted{Reason: secret},
 		&ledger.ToolFinished{Tool: secret, State: ledger.OutputAvailable, Output: secret}, &ledger.ToolFinished{State: ledger.OutputDenied, Reason: secret},
 		&ledger.RunFinished{Status: ledger.RunSucceeded, Answer: secret}, &ledger.RunFinished{Status: ledger.RunFailed, Reason: secret},
@@ -128,6 +128,25 @@ func TestTellRedacts(t *testing.T) {
 		if out := string(frame(1, v.tell(&cast{}, call(b)))); strings.Contains(out, secret) {
 			t.Errorf("%s: %s", b.Kind(), out)
 		}
+	}
+}
+
+// A client that draws buttons knows of an ask what a card says: how much may go wrong, by which rule, whether a click is to
+// be confirmed, and the notes, of which a hidden one counts as hidden. What the policy said leaves redacted, too.
+func TestRequestTellsWhatACardSays(t *testing.T) {
+	const secret = "our-own-secret-token"
+	v := views{redact.New(secret)}
+	b := &ledger.ApprovalRequested{Arguments: "{}", Rule: "rules: four-eyes", Risk: "critical", Confirm: true, Preview: ledger.Preview{Notes: []string{"plain", secret}}}
+	got := v.request("r", "s", "c", b, time.Time{})
+	if got.Rule != b.Rule || got.Risk != b.Risk || !got.Confirm || !got.Redacted || len(got.Preview.Notes) != 2 || got.Preview.Notes[0] != "plain" {
+		t.Errorf("got %+v", got)
+	}
+	if b.Preview.Notes[1] != secret {
+		t.Error("the journal's own event was changed")
+	}
+	c := v.call(&ledger.Run{}, &ledger.Call{Decision: &ledger.PermissionDecided{Reason: secret, Risk: "high"}})
+	if c.Decision.Risk != "high" || strings.Contains(c.Decision.Reason, secret) {
+		t.Errorf("got %+v", c.Decision)
 	}
 }
 

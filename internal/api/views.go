@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"approvalbot/internal/approvals"
@@ -68,6 +69,7 @@ type request struct {
 	Reason          string          `json:"reason"`
 	Rule            string          `json:"rule,omitempty"` // the rules or the setting that ask
 	Risk            string          `json:"risk,omitempty"`
+	Confirm         bool            `json:"confirm,omitempty"` // a click on Approve should be confirmed once more
 	Preview         *ledger.Preview `json:"preview,omitempty"`
 	Cwd             string          `json:"cwd,omitempty"`
 	Approvers       []string        `json:"approvers"`
@@ -82,10 +84,14 @@ func (v views) request(run, session, call string, b *ledger.ApprovalRequested, a
 	args, hidden := v.arguments(b.Arguments)
 	p := b.Preview
 	p.Summary, p.Target, p.Body = v.text(p.Summary), v.text(p.Target), v.text(p.Body)
+	p.Notes = nil // of the journal's own
+	for _, note := range b.Preview.Notes {
+		p.Notes = append(p.Notes, v.text(note))
+	}
 	return &request{
 		ApprovalID: b.Approval, RunID: run, SessionID: session, ToolCallID: call, ToolName: b.Tool,
-		ArgumentsJSON: args, ArgumentsSHA256: b.Digest, Redacted: hidden || p.Body != b.Preview.Body,
-		Reason: v.text(b.Reason), Rule: b.Rule, Risk: b.Risk, Preview: &p, Cwd: b.Cwd, Approvers: b.Approvers, Quorum: b.Quorum,
+		ArgumentsJSON: args, ArgumentsSHA256: b.Digest, Redacted: hidden || p.Body != b.Preview.Body || !slices.Equal(p.Notes, b.Preview.Notes),
+		Reason: v.text(b.Reason), Rule: b.Rule, Risk: b.Risk, Confirm: b.Confirm, Preview: &p, Cwd: v.text(b.Cwd), Approvers: b.Approvers, Quorum: b.Quorum,
 		RequestedAt: at.UTC(), TimeoutMs: b.Timeout.Milliseconds(),
 	}
 }

@@ -316,6 +316,44 @@ func FuzzReport(f *testing.F) {
 }
 
 // A terminal gets colours and lines of its width, anything else neither.
+// What was wanted of people, and what they were told besides the content, stands in the text and on the page; so does a
+// policy that took another's place during the run.
+func TestWhatWasWanted(t *testing.T) {
+	dir := t.TempDir()
+	j, err := ledger.Open(t.Context(), dir, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, j)
+	events := story("r1", "words", 1)
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case *ledger.PermissionDecided:
+			b.PolicyHash = strings.Repeat("ab", 32)
+		case *ledger.ApprovalRequested:
+			b.Risk, b.Confirm, b.Quorum, b.Preview.Notes = "critical", true, 2, []string{"Runs: <rm>."}
+		}
+	}
+	if _, err := j.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(t.Context(), j.Reader, "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := Show(&text, r, redact.New(), Style{}); err != nil {
+		t.Fatal(err)
+	}
+	page := pageOf(t, j.Reader, "r1")
+	const wanted = "May approve: channel; 2 have to; critical risk; a click is confirmed once more"
+	for what, in := range map[string]string{wanted: text.String(), "May approve: channel; 2 have to": page, "Runs: &lt;rm&gt;.": page, "under the policy abababababab…": page} {
+		if !strings.Contains(in, what) {
+			t.Errorf("%q isn't in\n%s", what, in)
+		}
+	}
+}
+
 func TestShowStyles(t *testing.T) {
 	j := tell(t, t.TempDir(), "many words that have to be broken somewhere because a line is not as long as they are")
 	defer closed(t, j)

@@ -86,6 +86,7 @@ type called struct {
 	Ended                       bool
 	Arguments, Digest           string
 	Preview, PreviewKind        string
+	Notes                       []string // what stood under it
 	Output                      string
 	HasOutput                   bool
 }
@@ -327,6 +328,9 @@ func (b builder) call(c *ledger.Call) called {
 		if v.PreviewKind = a.Preview.Kind; v.PreviewKind != "json" {
 			v.Preview = b.long(a.Preview.Body)
 		}
+		for _, note := range a.Preview.Notes {
+			v.Notes = append(v.Notes, b.long(note))
+		}
 	} else {
 		v.What = b.short(c.Arguments, 200)
 	}
@@ -347,7 +351,7 @@ func (b builder) steps(c *ledger.Call) []step {
 	var steps []step
 	if d := c.Decision; d != nil {
 		tone := map[ledger.DecisionType]string{ledger.Allow: "good", ledger.Ask: "wait", ledger.Deny: "bad"}[d.Type]
-		steps = append(steps, step{Name: string(d.Type), Tone: tone, Text: b.long(d.Reason) + " (" + b.line(cmp.Or(d.Rule, d.Source)) + ")"})
+		steps = append(steps, step{Name: string(d.Type), Tone: tone, Text: b.long(d.Reason) + " (" + b.decidedBy(d) + ")"})
 	}
 	if c.Approval != nil {
 		steps = append(steps, b.asked(c.Approval)...)
@@ -365,13 +369,33 @@ func (b builder) steps(c *ledger.Call) []step {
 	return steps
 }
 
+// wanted is what an ask wants of people.
+func (c cleaner) wanted(a *ledger.Approval) string {
+	s := "May approve: " + c.line(cmp.Or(strings.Join(a.Approvers, ", "), "nobody"))
+	if a.Quorum > 1 {
+		s += fmt.Sprintf("; %d have to", a.Quorum)
+	}
+	if a.Risk != "" {
+		s += "; " + c.line(a.Risk) + " risk"
+	}
+	if a.Confirm {
+		s += "; a click is confirmed once more"
+	}
+	return s
+}
+
+// decidedBy names what decided, and the policy where it isn't the one that the run began under.
+func (b builder) decidedBy(d *ledger.PermissionDecided) string {
+	s := b.line(cmp.Or(d.Rule, d.Source))
+	if began := b.r.Run.Started; began != nil && d.PolicyHash != began.PolicyHash && len(d.PolicyHash) >= 12 {
+		s += ", under the policy " + b.line(d.PolicyHash[:12]) + "…, which took the place of the one before during the run"
+	}
+	return s
+}
+
 // asked are the steps between people.
 func (b builder) asked(a *ledger.Approval) []step {
-	ask := "May approve: " + b.line(strings.Join(a.Approvers, ", "))
-	if a.Quorum > 1 {
-		ask += fmt.Sprintf("; %d have to", a.Quorum)
-	}
-	steps := []step{{At: clock(a.At), Name: "asked", Tone: "wait", Text: ask}}
+	steps := []step{{At: clock(a.At), Name: "asked", Tone: "wait", Text: b.wanted(a)}}
 	for _, s := range a.Shown {
 		steps = append(steps, step{Name: "shown", Text: strings.TrimSpace(b.line(s.Surface+" "+s.Channel+" "+s.TS)) + ", until " + clock(s.Until)})
 	}

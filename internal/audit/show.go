@@ -264,6 +264,7 @@ func (c cleaner) state(call *ledger.Call) string {
 
 func (p *printer) approval(a *ledger.Approval) {
 	p.field(6, "asked", plainText, fmt.Sprintf("%s  approval %s  sha256 %.8s…", stamp(a.At), p.line(a.ApprovalRequested.Approval), p.line(a.Digest)))
+	p.field(6, "wanted", plainText, p.wanted(a))
 	for _, s := range a.Shown {
 		p.field(6, "shown", plainText, p.line(fmt.Sprintf("%s %s %s until %s", s.Surface, s.Channel, s.TS, stamp(s.Until))))
 	}

@@ -476,6 +476,7 @@ func TestPage(t *testing.T) {
 		t.Run(view.name, func(t *testing.T) {
 			t.Run("ask", func(t *testing.T) { testAsk(newStage(t, browser, view, testBot)) })
 			t.Run("refusal", func(t *testing.T) { testRefusal(newStage(t, browser, view, testBot)) })
+			t.Run("confirm", func(t *testing.T) { testConfirm(newStage(t, browser, view, testBot)) })
 			t.Run("modal", func(t *testing.T) { testModal(newStage(t, browser, view, testBot)) })
 			t.Run("hostile", func(t *testing.T) { testHostile(newStage(t, browser, view, testBot)) })
 			t.Run("alone", func(t *testing.T) { testAlone(newStage(t, browser, view, nil)) })
@@ -566,6 +567,56 @@ func testRefusal(s *stage) {
 	s.click(inThread + `[data-action-id="deny"]`)
 	s.press("confirm-ok")
 	s.see("thread", "Denied by @bob")
+}
+
+// A click that wants to be confirmed reaches the app only once it is. The dialog
+// has the focus while it is there, begins on the button that does nothing, says
+// what it is to a screen reader, and works without a mouse.
+func testConfirm(s *stage) {
+	s.say("@approvalbot run `date`")
+	s.see("replies", "2 replies")
+	s.openThread()
+	const deny = inThread + `[data-action-id="deny"]`
+	clicks := func() (n int) {
+		for _, c := range s.srv.Calls(0) {
+			if c.Name == "interactive" {
+				n++
+			}
+		}
+		return n
+	}
+	ask := func() {
+		s.do(chromedp.Focus(chromedp.CSS(deny)), chromedp.KeyEvent(kb.Enter))
+		s.until(`document.activeElement.dataset.testid === "confirm-deny"`)
+	}
+	left := func(how string) {
+		s.until(`!document.querySelector('[data-testid="confirm"]')`)
+		s.until(`document.activeElement.dataset.actionId === "deny"`) // back where one was
+		if n := clicks(); n != 0 {
+			s.t.Errorf("%s: the app was told %d times", how, n)
+		}
+		if s.eval(`document.querySelector('[data-testid="thread"]').hidden`) == true {
+			s.t.Errorf("%s closed the thread, too", how)
+		}
+	}
+	ask()
+	s.until(`document.getElementById(document.querySelector("dialog[open]").getAttribute("aria-labelledby")).textContent.length > 0`)
+	s.do(chromedp.KeyEvent(kb.Escape))
+	left("Escape")
+	ask()
+	s.do(chromedp.KeyEvent(kb.Enter))
+	left("Enter on the button that does nothing")
+	ask()
+	s.press("confirm-deny")
+	left("a click on it")
+	ask()
+	s.do(chromedp.KeyEvent(kb.Tab))
+	s.until(`document.activeElement.dataset.testid === "confirm-ok"`)
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.see("thread", "Denied by @alice")
+	if n := clicks(); n != 1 {
+		s.t.Errorf("the app was told %d times", n)
+	}
 }
 
 func testModal(s *stage) {

@@ -28,7 +28,9 @@ func lived(t testing.TB) *Metrics {
 	})
 	observe(m,
 		at(0, &ledger.MessageReceived{Origin: ledger.Origin{Kind: "slack"}, Disposition: ledger.Starts}),
-		at(0, &ledger.RunStarted{}), at(1, &ledger.ModelCompleted{StopReason: "tool_use"}),
+		at(0, &ledger.RunStarted{}), at(0, &ledger.ModelFailed{ErrorKind: "overloaded"}),
+		at(1, &ledger.ModelCompleted{StopReason: "tool_use", Usage: ledger.Usage{InputTokens: 1, Cost: &ledger.Cost{Micros: 1, Currency: "USD"}}}),
+		at(1, &ledger.SessionCompacted{Method: ledger.CompactSummary}),
 		at(1, &ledger.PermissionDecided{Tool: "shell", Type: ledger.Ask}),
 		at(1, requested("a")), shown("a", 2), at(20, resolved("a", ledger.Approved, ledger.SourceUser)),
 		at(21, &ledger.ToolFinished{Tool: "shell", State: ledger.OutputAvailable, Elapsed: time.Second}),

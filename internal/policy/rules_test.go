@@ -115,9 +115,9 @@ func TestDemandsOfATool(t *testing.T) {
 		mode        ApprovalPolicy
 		want        Decision
 	}{
-		{"alone, under never", `rules: []`, Never, Decision{Type: Ask, Source: "tool", Rule: "tool: restart", Reason: "People are asked about every call of restart: whoever defined it wants it so.",
+		{"alone, under never", `rules: []`, Never, Decision{Type: Ask, Source: "tool", Rule: "tool: restart", Reason: "Every call of restart asks people first: that is how it was defined.",
 			Wanted: Wanted{Risk: "high", Approvers: []string{"S0OPS", "S0SRE"}, Quorum: 2}}},
-		{"an allow doesn't undo it", `rules: [{name: free, tool: restart, effect: allow}]`, OnRequest, Decision{Type: Ask, Source: "tool", Rule: "tool: restart", Reason: "People are asked about every call of restart: whoever defined it wants it so.",
+		{"an allow doesn't undo it", `rules: [{name: free, tool: restart, effect: allow}]`, OnRequest, Decision{Type: Ask, Source: "tool", Rule: "tool: restart", Reason: "Every call of restart asks people first: that is how it was defined.",
 			Wanted: Wanted{Risk: "high", Approvers: []string{"S0OPS", "S0SRE"}, Quorum: 2}}},
 		{"an ask adds to it", `rules: [{name: sre, tool: restart, effect: ask, reason: It pages people., approvers: S0SRE, risk: medium, quorum: 3, timeout: 5m}]`, OnRequest, Decision{Type: Ask, Source: "rules", Rule: "rules: sre; tool: restart", Reason: "It pages people.",
 			Wanted: Wanted{Risk: "high", Approvers: []string{"S0SRE"}, Quorum: 3, Timeout: 5 * time.Minute}}},

@@ -114,7 +114,7 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 	content = append(content, v.warnings(q, a, m, whole)...)
 	return []slack.Block{
 		richText(content...),
-		richText(v.circumstances(c, run, m, whole)...),
+		richText(v.circumstances(q, c, run, m, whole)...),
 		v.smallPrint(expiry(until, a.Timeout)+" · "+reference(a), a, m),
 		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), v.buttons(q, a, whole)...),
 	}
@@ -221,8 +221,8 @@ func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) [
 	return w
 }
 
-// noted are the tool's notes, one after the other; on a card that has no Approve,
-// the first ones.
+// noted are the tool's notes, one a line; on a card that has no Approve, the
+// first ones.
 func (q request) noted(m room, whole bool) string {
 	notes := q.notes
 	if !whole {
@@ -235,13 +235,13 @@ func (q request) noted(m room, whole bool) string {
 			notes = append(notes, cutShown(n, m.reason))
 		}
 	}
-	return strings.Join(notes, " ")
+	return strings.Join(notes, "\n")
 }
 
 // circumstances are why it asks, who asked, and who may approve.
-func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
+func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
 	a := c.Approval
-	why := []element{bold("Why it asks: "), text(sentence(v.line(a.Reason, m.reason), "This tool needs approval"))}
+	why := []element{bold("Why it asks: "), text(reasoned(v.line(a.Reason, m.reason), q.tool))}
 	if strings.HasPrefix(a.Rule, "rules: ") { // a setting stands in the reason already
 		why = append(why, text(" ("+v.line(a.Rule, m.reason)+")"))
 	}
@@ -275,6 +275,14 @@ func (v *renderer) circumstances(c *ledger.Call, run *ledger.Run, m room, whole 
 		lines = append(lines, paragraph(append([]element{bold("Approvals: ")}, p.elements...)...))
 	}
 	return lines
+}
+
+// reasoned is a reason as a sentence. One that begins with the tool's name leaves it as it is: Shell is no tool.
+func reasoned(reason, tool string) string {
+	if rest, ok := strings.CutPrefix(reason, tool+" "); ok {
+		return tool + " " + strings.TrimRight(strings.TrimSpace(rest), ".") + "."
+	}
+	return sentence(reason, "This tool needs approval")
 }
 
 func roundText(run *ledger.Run, n int) string {

@@ -17,6 +17,7 @@ type Mockup struct {
 	Arguments string // canonical
 	Digest    string // their SHA-256, hex
 	Reason    string // why it would ask
+	Rule      string // and by which rule
 	Preview   ledger.Preview
 	Cwd       string // where it would run
 	Approvers []string
@@ -35,7 +36,7 @@ func (m Mockup) Text(r *redact.Redactor) string {
 		{Seq: 1, Run: "mockup", Body: &ledger.RunStarted{}},
 		{Seq: 2, Run: "mockup", Body: &ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: m.Tool, Arguments: m.Arguments}}}},
 		{Seq: 3, Run: "mockup", Call: "c1", Body: &ledger.ApprovalRequested{
-			Approval: "mockup", Tool: m.Tool, Arguments: m.Arguments, Digest: m.Digest, Reason: m.Reason, Preview: m.Preview,
+			Approval: "mockup", Tool: m.Tool, Arguments: m.Arguments, Digest: m.Digest, Reason: m.Reason, Rule: m.Rule, Preview: m.Preview,
 			Approvers: m.Approvers, Quorum: m.Quorum, Timeout: m.Timeout, Cwd: m.Cwd, Risk: m.Risk, Confirm: m.Confirm,
 		}},
 	} {

@@ -228,7 +228,7 @@ func usageLine(run *ledger.Run) *slack.RichTextSection {
 	if f == nil || f.Usage.Tokens() <= 0 {
 		return nil
 	}
-	s := count(f.Rounds, "round", "rounds") + " · " + count(f.Usage.Tokens(), "token", "tokens")
+	s := count(f.Rounds, "request to the model", "requests to the model") + " · " + count(f.Usage.Tokens(), "token", "tokens")
 	if c := f.Usage.Cost; c != nil {
 		s += " · " + money(c)
 	}

@@ -78,7 +78,7 @@ func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body
 	buttons = append(buttons, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
 	return []slack.Block{
 		richText(content...),
-		richText(v.circumstances(c, run, usualRoom, true)...),
+		richText(v.circumstances(q, c, run, usualRoom, true)...),
 		v.smallPrint(expiry(a.Until(), a.Timeout)+" · "+reference(a), a, usualRoom),
 		slack.NewActionBlock(a.Approval+".review", buttons...),
 	}

@@ -54,7 +54,7 @@ func (q request) approve(a *ledger.Approval) *slack.ButtonBlockElement {
 	}
 	title := "Approve this?"
 	if high(a.Risk) {
-		title = "Approve a call of " + a.Risk + " risk?"
+		title = strings.ToUpper(a.Risk[:1]) + a.Risk[1:] + " risk. Approve this?"
 	}
 	b.Confirm = slack.NewConfirmationBlockObject(plain(title), plain(asLong(q.summary, maxConfirmChars)), plain("Approve"), plain("Back"))
 	if a.Risk == "critical" {

@@ -49,8 +49,8 @@ func TestConfirm(t *testing.T) {
 		title, style  string
 	}{
 		{"", "date", false, "", ""}, {"low", "date", false, "", ""}, {"medium", "date", false, "", ""},
-		{"", "date", true, "Approve this?", ""}, {"high", "date", false, "Approve a call of high risk?", ""},
-		{"critical", long, false, "Approve a call of critical risk?", "danger"},
+		{"", "date", true, "Approve this?", ""}, {"high", "date", false, "High risk. Approve this?", ""},
+		{"critical", long, false, "Critical risk. Approve this?", "danger"},
 	} {
 		s := newStory().calls("", toolCall("call_1", "shell", `{}`)).ask("call_1", func(r *ledger.ApprovalRequested) {
 			shell(tt.command)(r)

@@ -306,7 +306,7 @@ func (t *editFile) Describe(args json.RawMessage) (Preview, error) {
 		Target:  a.Path,
 		Kind:    KindDiff,
 		Body:    fragmentDiff(a.OldString, a.NewString),
-		Notes:   []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only in version " + a.Version + " of the file."},
+		Notes:   []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only if the file is still as the agent knows it (version " + a.Version + ")."},
 	}
 	if a.ReplaceAll {
 		p.Summary += " (every occurrence)"

@@ -77,11 +77,11 @@ func TestDescribe(t *testing.T) {
 		}},
 		{&editFile{}, members{"path": "a/b.go", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree", "version": anyVersion}, Preview{
 			Summary: "Edit a/b.go", Target: "a/b.go", Kind: KindDiff, Body: " one\n-two\n+2\n three",
-			Notes: []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only in version " + anyVersion + " of the file."},
+			Notes: []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only if the file is still as the agent knows it (version " + anyVersion + ")."},
 		}},
 		{&editFile{}, members{"path": "a", "old_string": "x\n", "new_string": "", "replace_all": true, "version": anyVersion}, Preview{
 			Summary: "Edit a (every occurrence)", Target: "a", Kind: KindDiff, Body: "-x\n-",
-			Notes: []string{"The text is replaced everywhere in the file.", "Only in version " + anyVersion + " of the file."},
+			Notes: []string{"The text is replaced everywhere in the file.", "Only if the file is still as the agent knows it (version " + anyVersion + ")."},
 		}},
 		{&writeFile{}, members{"path": "n", "content": "x\n", "version": anyVersion}, Preview{
 			Summary: "Write n (2 bytes)", Target: "n", Kind: KindDiff, Body: "+x",

@@ -94,6 +94,8 @@ export function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
+let dialogs = 0; // how many had to be given a name
+
 // dialog shows a modal <dialog> and resolves when it is closed. The browser
 // keeps the focus in it and gives it back afterwards.
 export function dialog(className, build) {
@@ -102,6 +104,11 @@ export function dialog(className, build) {
     const element = h("dialog", { class: `dialog ${className}` });
     const close = (value) => { result = value; element.close(); };
     append(element, [build(close)]);
+    const title = element.querySelector("h2");
+    if (title) {
+      title.id ||= `dialog-${++dialogs}`;
+      element.setAttribute("aria-labelledby", title.id);
+    }
     element.addEventListener("close", () => { element.remove(); resolve(result); });
     document.getElementById("overlays").append(element);
     element.showModal();

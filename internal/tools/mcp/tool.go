@@ -89,7 +89,7 @@ func (t *tool) Describe(args json.RawMessage) (tools.Preview, error) {
 		Target:  t.original, Kind: tools.KindJSON, Body: string(body),
 	}
 	if !t.server.config.Trust {
-		p.Notes = []string{"The server isn't marked as trusted: what it says its tools do doesn't count."}
+		p.Notes = []string{"This server isn't marked as trusted: what it says of its tools doesn't count."}
 	}
 	return p, nil
 }

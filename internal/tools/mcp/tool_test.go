@@ -52,7 +52,7 @@ func TestDescribe(t *testing.T) {
 	want := tools.Preview{
 		Summary: "Call do.it of the MCP server my server", Target: "do.it", Kind: tools.KindJSON,
 		Body:  "{\n  \"a\": 1.0,\n  \"b\": {\n    \"c\": \"<x>\"\n  }\n}",
-		Notes: []string{"The server isn't marked as trusted: what it says its tools do doesn't count."},
+		Notes: []string{"This server isn't marked as trusted: what it says of its tools doesn't count."},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
