@@ -372,6 +372,9 @@ type anthropicBlock struct {
 	arguments string // of a tool_use, as written
 	pieces    strings.Builder
 	closed    bool
+
+	held strings.Builder                   // pieces that the SDK has still to get …
+	last anthropic.MessageStreamEventUnion // … of which this was the last
 }
 
 // add takes the next event. An order that can't be is an error: what is wrong
@@ -402,6 +405,7 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		if err := s.block(&s.blocks[e.Index], e); err != nil {
 			return err
 		}
+		return s.accumulate(&s.blocks[e.Index], e)
 	case "message_stop":
 		if err := s.complete(); err != nil {
 			return err
@@ -409,6 +413,49 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		s.done = true
 	}
 	return s.message.Accumulate(e)
+}
+
+// accumulate gives the SDK the pieces of a block's text joined: it copies all that
+// it has for each piece, which for a long answer would take minutes.
+func (s *anthropicAnswer) accumulate(b *anthropicBlock, e anthropic.MessageStreamEventUnion) error {
+	if piece := joinable(&e); piece != nil {
+		if b.held.Len() > 0 && b.last.Delta.Type != e.Delta.Type {
+			if err := s.release(b); err != nil {
+				return err
+			}
+		}
+		b.held.WriteString(*piece)
+		b.last = e
+		return nil
+	}
+	if err := s.release(b); err != nil {
+		return err
+	}
+	return s.message.Accumulate(e)
+}
+
+// release gives the SDK what was held back.
+func (s *anthropicAnswer) release(b *anthropicBlock) error {
+	if b.held.Len() == 0 {
+		return nil
+	}
+	*joinable(&b.last) = b.held.String()
+	b.held.Reset()
+	return s.message.Accumulate(b.last)
+}
+
+// joinable is the text of a piece that can stand in one with those of its kind
+// before it; nil: it can't.
+func joinable(e *anthropic.MessageStreamEventUnion) *string {
+	switch e.Delta.Type {
+	case "text_delta":
+		return &e.Delta.Text
+	case "thinking_delta":
+		return &e.Delta.Thinking
+	case "signature_delta":
+		return &e.Delta.Signature
+	}
+	return nil
 }
 
 func (s *anthropicAnswer) block(b *anthropicBlock, e anthropic.MessageStreamEventUnion) error {
@@ -481,10 +528,10 @@ func (m *anthropicModel) response(s *anthropicAnswer) (Response, error) {
 }
 
 func anthropicUsage(u anthropic.Usage) Usage {
+	read, write := tokens(u.CacheReadInputTokens), tokens(u.CacheCreationInputTokens)
 	return Usage{
-		InputTokens:     int(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens),
-		OutputTokens:    int(u.OutputTokens),
-		CacheReadTokens: int(u.CacheReadInputTokens), CacheWriteTokens: int(u.CacheCreationInputTokens),
+		InputTokens: tokens(u.InputTokens) + read + write, OutputTokens: tokens(u.OutputTokens),
+		CacheReadTokens: read, CacheWriteTokens: write,
 	}
 }
 

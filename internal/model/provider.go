@@ -215,6 +215,15 @@ func mediaType(res *http.Response) string {
 	return t
 }
 
+// tokens is a count as a provider reports it. What can't be one is none: a sum of
+// it would be worse than nothing, and the length of a session is told by it.
+func tokens(n int64) int {
+	if n < 0 || n > maxTokens {
+		return 0
+	}
+	return int(n)
+}
+
 // oneLine is a text of somebody else as a part of a sentence of ours: without
 // control characters and line breaks, and not longer than the sentence bears.
 func oneLine(text string, most int) string {
