@@ -79,11 +79,13 @@ func (r *run) sample(ctx context.Context, round int) (*ledger.ModelCompleted, *l
 
 // answer gets the next step, with the session compacted as far as that takes.
 func (r *run) answer(ctx context.Context, round int) (*ledger.ModelCompleted, error) {
+	alone := false // there is nothing but what was asked
 	for p := whenLong; p < nothingLeft; p++ {
 		t, err := r.transcript(ctx)
 		if err != nil {
 			return nil, err
 		}
+		alone = len(t.Request().Messages) == 1
 		if !t.Complete() { // can't be: every call is ended before the next round
 			return nil, halted(fmt.Errorf("the transcript of run %s has calls without a result", r.id))
 		}
@@ -108,6 +110,9 @@ func (r *run) answer(ctx context.Context, round int) (*ledger.ModelCompleted, er
 			return nil, err
 		}
 		return r.completed(ctx, t, round, resp)
+	}
+	if alone {
+		return nil, &sampleError{kind: model.ErrContext, reason: "This is too long for the model, together with what it is told of its tools. Write less at once. If it isn't long, whoever runs me has to choose a model that takes more, or offer fewer tools."}
 	}
 	return nil, &sampleError{kind: model.ErrContext, reason: "This conversation is too long for the model, and could not be shortened enough. Start a new thread, and say there what matters of this one."}
 }
@@ -247,7 +252,7 @@ func judge(err error, attempt int, spent time.Duration, luck float64) (*sampleEr
 	}
 	switch {
 	case e.RetryAfter > maxRetryAfter:
-		failed.reason = sentence(failed.reason) + fmt.Sprintf(" It wants to be left alone for %s, so it was not asked again; try then.", e.RetryAfter.Round(time.Second))
+		failed.reason = sentence(failed.reason) + fmt.Sprintf(" It wants to be left alone for %s, so it was not asked again; try then.", roughly(e.RetryAfter))
 		return failed, 0
 	case attempt >= maxAttempts, spent+wait > maxRetrying:
 		if attempt > 1 {
@@ -256,6 +261,18 @@ func judge(err error, attempt int, spent time.Duration, luck float64) (*sampleEr
 		return failed, 0
 	}
 	return failed, wait
+}
+
+// roughly is a long wait in words, rounded up.
+func roughly(d time.Duration) string {
+	in, unit := time.Minute, "minutes"
+	switch {
+	case d > 48*time.Hour:
+		in, unit = 24*time.Hour, "days"
+	case d > 2*time.Hour:
+		in, unit = time.Hour, "hours"
+	}
+	return fmt.Sprintf("%d %s", (d+in-1)/in, unit)
 }
 
 // backoff is the wait after an attempt: twice as long each time, half of it by chance.

@@ -30,6 +30,7 @@ func openAnthropic(name string, o Options) (*anthropicModel, error) {
 	p, err := newProvider(provider{
 		label: "Anthropic", model: name, name: "anthropic/" + name, key: o.AnthropicKey,
 		keySetting: "ANTHROPIC_API_KEY", urlSetting: "ANTHROPIC_BASE_URL",
+		stall: o.stall(),
 	}, "https://api.anthropic.com", o.AnthropicBaseURL)
 	if err != nil {
 		return nil, err
@@ -73,13 +74,15 @@ func (m *anthropicModel) Generate(ctx context.Context, req Request, onDelta func
 	if onDelta != nil {
 		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
-	if _, err := m.messages.New(ctx, *params, opts...); err != nil {
-		return Response{}, m.failed(ctx, err)
+	w, watched, end := m.watch(ctx)
+	defer end()
+	if _, err := m.messages.New(watched, *params, opts...); err != nil {
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	defer res.Body.Close()
-	r, err := m.read(res, onDelta)
+	r, err := m.read(res, onDelta, w)
 	if err != nil {
-		return Response{}, m.failed(ctx, err)
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	return r, nil
 }
@@ -279,10 +282,10 @@ func ownCall(b json.RawMessage, c wireCall) json.RawMessage {
 }
 
 // read takes the answer, streamed or whole.
-func (m *anthropicModel) read(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *anthropicModel) read(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	switch t := mediaType(res); {
 	case t == eventStreamType:
-		return m.stream(res, onDelta)
+		return m.stream(res, onDelta, w)
 	case t == "text/html":
 		return Response{}, m.notAnAPI()
 	}
@@ -319,7 +322,11 @@ func (p *provider) notAnAnswer(text []byte, err error) *Error {
 	if f := parseFault(text); f.text != "" {
 		return p.fault(f)
 	}
-	return p.broken("can't be understood", err)
+	e := p.broken("can't be understood", err)
+	if p.elsewhere { // it may be another API
+		e.Message += fmt.Sprintf(" If it stays so, check %s.", p.urlSetting)
+	}
+	return e
 }
 
 // notAnAPI is for a page where an answer should be.
@@ -329,7 +336,7 @@ func (p *provider) notAnAPI() *Error {
 
 // stream reads events until the message is complete. Nothing that comes later
 // is read, and nothing counts if that moment doesn't come.
-func (m *anthropicModel) stream(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *anthropicModel) stream(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	events := ssestream.NewDecoder(res)
 	s := anthropicAnswer{onDelta: onDelta}
 	for !s.done {
@@ -343,6 +350,7 @@ func (m *anthropicModel) stream(res *http.Response, onDelta func(string)) (Respo
 		case "error":
 			return Response{}, m.fault(parseFault(e.Data))
 		}
+		w.progress()
 		var event anthropic.MessageStreamEventUnion
 		if err := unmarshal(e.Data, &event); err != nil {
 			return Response{}, m.broken("can't be understood", err)

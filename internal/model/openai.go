@@ -31,6 +31,7 @@ func openOpenAI(name string, o Options) (*openaiModel, error) {
 	p, err := newProvider(provider{
 		label: "OpenAI", model: name, name: "openai/" + name, key: o.OpenAIKey,
 		keySetting: "OPENAI_API_KEY", urlSetting: "OPENAI_BASE_URL",
+		stall: o.stall(),
 	}, "https://api.openai.com/v1", o.OpenAIBaseURL)
 	if err != nil {
 		return nil, err
@@ -66,13 +67,15 @@ func (m *openaiModel) Generate(ctx context.Context, req Request, onDelta func(st
 		params.StreamOptions.IncludeUsage = openai.Bool(true)
 		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
-	if _, err := m.chat.New(ctx, *params, opts...); err != nil {
-		return Response{}, m.failed(ctx, err)
+	w, watched, end := m.watch(ctx)
+	defer end()
+	if _, err := m.chat.New(watched, *params, opts...); err != nil {
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	defer res.Body.Close()
-	r, err := m.read(res, onDelta)
+	r, err := m.read(res, onDelta, w)
 	if err != nil {
-		return Response{}, m.failed(ctx, err)
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	return r, nil
 }
@@ -201,10 +204,10 @@ func (m *openaiModel) own(t wireTurn) ownExtras {
 }
 
 // read takes the answer, streamed or whole.
-func (m *openaiModel) read(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *openaiModel) read(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	switch t := mediaType(res); {
 	case t == eventStreamType:
-		return m.stream(res, onDelta)
+		return m.stream(res, onDelta, w)
 	case t == "text/html":
 		return Response{}, m.notAnAPI()
 	}
@@ -225,7 +228,7 @@ func (m *openaiModel) read(res *http.Response, onDelta func(string)) (Response, 
 
 // stream reads chunks until the stream says that it is done. Nothing counts if
 // that moment doesn't come.
-func (m *openaiModel) stream(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *openaiModel) stream(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	events := ssestream.NewDecoder(res)
 	a := &openaiAnswer{onDelta: onDelta, last: map[int64]int{}}
 	for {
@@ -239,6 +242,7 @@ func (m *openaiModel) stream(res *http.Response, onDelta func(string)) (Response
 		if events.Event().Type == "error" {
 			return Response{}, m.fault(parseFault(data))
 		}
+		w.progress()
 		var chunk openai.ChatCompletionChunk
 		if err := unmarshal(data, &chunk); err != nil {
 			return Response{}, m.broken("can't be understood", err)
