@@ -139,6 +139,9 @@ func (r *run) record(ctx context.Context, b ledger.Body) error {
 
 // usage is what a sample took, with what it cost where that is known.
 func (a *Agent) usage(u model.Usage) ledger.Usage {
+	if u == (model.Usage{}) {
+		return ledger.Usage{} // nothing was counted, which isn't free
+	}
 	out := ledger.Usage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
@@ -153,7 +156,7 @@ func (a *Agent) usage(u model.Usage) ledger.Usage {
 // a run: then long outputs are cut.
 func (r *run) compact(ctx context.Context, t *Transcript, round int, p pressure) (bool, error) {
 	if p == outputsToo {
-		return r.cutOutputs(ctx, t, t.Last())
+		return r.cutOutputs(ctx, t, t.Last(), ledger.Usage{})
 	}
 	c, ok := t.plan(r.ContextTokens, p)
 	if !ok {
@@ -169,11 +172,13 @@ func (r *run) compact(ctx context.Context, t *Transcript, round int, p pressure)
 		failed = &sampleError{reason: "it was empty"}
 	case resp.StopReason == model.StopMaxTokens:
 		failed = &sampleError{reason: "it was cut off"}
+	case !t.shorter(c, resp.Text, r.ContextTokens):
+		failed = &sampleError{reason: "it was too long"}
 	}
 	if failed != nil {
 		r.Logger.Warn("no summary of the session could be had; long outputs are cut instead",
-			"session", r.session, "run", r.id, "kind", string(failed.kind))
-		return r.cutOutputs(ctx, t, c.Until)
+			"session", r.session, "run", r.id, "kind", string(failed.kind), "why", failed.reason)
+		return r.cutOutputs(ctx, t, c.Until, r.usage(resp.Usage))
 	}
 	return true, r.record(ctx, &ledger.SessionCompacted{
 		Compaction: c, Method: ledger.CompactSummary, Text: summaryMessage(resp.Text, t.refusals(t.cut(c.Until))),
@@ -181,13 +186,13 @@ func (r *run) compact(ctx context.Context, t *Transcript, round int, p pressure)
 	})
 }
 
-// cutOutputs shortens what tools gave out. Nobody is asked for that.
-func (r *run) cutOutputs(ctx context.Context, t *Transcript, until int64) (bool, error) {
+// cutOutputs shortens what tools gave out. Nobody is asked for that; used is what a summary took that was of no use.
+func (r *run) cutOutputs(ctx context.Context, t *Transcript, until int64, used ledger.Usage) (bool, error) {
 	if !t.clippable(until, clipOutputs) {
 		return false, nil
 	}
 	return true, r.record(ctx, &ledger.SessionCompacted{
-		Compaction: ledger.Compaction{Until: until, Clip: clipOutputs}, Method: ledger.CompactOutputs, SampledFrom: t.Last(),
+		Compaction: ledger.Compaction{Until: until, Clip: clipOutputs}, Method: ledger.CompactOutputs, Usage: used, SampledFrom: t.Last(),
 	})
 }
 
