@@ -165,6 +165,17 @@ func (t *Transcript) goes(until int64) []model.Message {
 	return out
 }
 
+// shorter tells whether a summary is of use: shorter than what it would stand for, and not longer than what may stay.
+func (t *Transcript) shorter(c ledger.Compaction, summary string, limit int) bool {
+	before := 0
+	for i := range t.cut(c.Until) {
+		if !t.stays(i) {
+			before += sizeOf(t.req.Messages[i : i+1])
+		}
+	}
+	return len(summary)/3 < min(before, limit*keepPart/100)
+}
+
 // compacted is the step of the fold.
 func (t *Transcript) compacted(b *ledger.SessionCompacted) {
 	t.tokens, t.counted = 0, 0 // what was counted is not what is sent any more

@@ -154,6 +154,9 @@ func TestTooLongForTheProvider(t *testing.T) {
 		"one that was cut off": {9500, func(model.Request) (model.Response, error) {
 			return model.Response{Text: "SUMM", StopReason: model.StopMaxTokens}, nil
 		}, []ledger.CompactionMethod{"outputs"}, ""},
+		"one that is longer than the rest": {9500, func(model.Request) (model.Response, error) {
+			return model.Response{Text: strings.Repeat("SUMMARY ", 20_000), Usage: model.Usage{InputTokens: 7000, OutputTokens: 50_000}}, nil
+		}, []ledger.CompactionMethod{"outputs"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := worker(3, "long", uncounted, c.summary)
@@ -175,6 +178,9 @@ func TestTooLongForTheProvider(t *testing.T) {
 					}
 				}
 				f := s.run().Finished
+				if name == "one that is longer than the rest" && f != nil && f.Usage.OutputTokens < 50_000 {
+					t.Errorf("what it took is not in %+v", f.Usage)
+				}
 				if f == nil || f.Code != c.code || (f.Status == ledger.RunSucceeded) != (c.code == "") {
 					t.Errorf("%+v", f)
 				}

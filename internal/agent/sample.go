@@ -79,11 +79,13 @@ func (r *run) sample(ctx context.Context, round int) (*ledger.ModelCompleted, *l
 
 // answer gets the next step, with the session compacted as far as that takes.
 func (r *run) answer(ctx context.Context, round int) (*ledger.ModelCompleted, error) {
+	alone := false // there is nothing but what was asked
 	for p := whenLong; p < nothingLeft; p++ {
 		t, err := r.transcript(ctx)
 		if err != nil {
 			return nil, err
 		}
+		alone = len(t.Request().Messages) == 1
 		if !t.Complete() { // can't be: every call is ended before the next round
 			return nil, halted(fmt.Errorf("the transcript of run %s has calls without a result", r.id))
 		}
@@ -108,6 +110,9 @@ func (r *run) answer(ctx context.Context, round int) (*ledger.ModelCompleted, er
 			return nil, err
 		}
 		return r.completed(ctx, t, round, resp)
+	}
+	if alone {
+		return nil, &sampleError{kind: model.ErrContext, reason: "This is too long for the model, together with what it is told of its tools. Write less at once. If it isn't long, whoever runs me has to choose a model that takes more, or offer fewer tools."}
 	}
 	return nil, &sampleError{kind: model.ErrContext, reason: "This conversation is too long for the model, and could not be shortened enough. Start a new thread, and say there what matters of this one."}
 }
@@ -134,6 +139,9 @@ func (r *run) record(ctx context.Context, b ledger.Body) error {
 
 // usage is what a sample took, with what it cost where that is known.
 func (a *Agent) usage(u model.Usage) ledger.Usage {
+	if u == (model.Usage{}) {
+		return ledger.Usage{} // nothing was counted, which isn't free
+	}
 	out := ledger.Usage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
@@ -148,7 +156,7 @@ func (a *Agent) usage(u model.Usage) ledger.Usage {
 // a run: then long outputs are cut.
 func (r *run) compact(ctx context.Context, t *Transcript, round int, p pressure) (bool, error) {
 	if p == outputsToo {
-		return r.cutOutputs(ctx, t, t.Last())
+		return r.cutOutputs(ctx, t, t.Last(), ledger.Usage{})
 	}
 	c, ok := t.plan(r.ContextTokens, p)
 	if !ok {
@@ -164,11 +172,13 @@ func (r *run) compact(ctx context.Context, t *Transcript, round int, p pressure)
 		failed = &sampleError{reason: "it was empty"}
 	case resp.StopReason == model.StopMaxTokens:
 		failed = &sampleError{reason: "it was cut off"}
+	case !t.shorter(c, resp.Text, r.ContextTokens):
+		failed = &sampleError{reason: "it was too long"}
 	}
 	if failed != nil {
 		r.Logger.Warn("no summary of the session could be had; long outputs are cut instead",
-			"session", r.session, "run", r.id, "kind", string(failed.kind))
-		return r.cutOutputs(ctx, t, c.Until)
+			"session", r.session, "run", r.id, "kind", string(failed.kind), "why", failed.reason)
+		return r.cutOutputs(ctx, t, c.Until, r.usage(resp.Usage))
 	}
 	return true, r.record(ctx, &ledger.SessionCompacted{
 		Compaction: c, Method: ledger.CompactSummary, Text: summaryMessage(resp.Text, t.refusals(t.cut(c.Until))),
@@ -176,13 +186,13 @@ func (r *run) compact(ctx context.Context, t *Transcript, round int, p pressure)
 	})
 }
 
-// cutOutputs shortens what tools gave out. Nobody is asked for that.
-func (r *run) cutOutputs(ctx context.Context, t *Transcript, until int64) (bool, error) {
+// cutOutputs shortens what tools gave out. Nobody is asked for that; used is what a summary took that was of no use.
+func (r *run) cutOutputs(ctx context.Context, t *Transcript, until int64, used ledger.Usage) (bool, error) {
 	if !t.clippable(until, clipOutputs) {
 		return false, nil
 	}
 	return true, r.record(ctx, &ledger.SessionCompacted{
-		Compaction: ledger.Compaction{Until: until, Clip: clipOutputs}, Method: ledger.CompactOutputs, SampledFrom: t.Last(),
+		Compaction: ledger.Compaction{Until: until, Clip: clipOutputs}, Method: ledger.CompactOutputs, Usage: used, SampledFrom: t.Last(),
 	})
 }
 
@@ -247,7 +257,7 @@ func judge(err error, attempt int, spent time.Duration, luck float64) (*sampleEr
 	}
 	switch {
 	case e.RetryAfter > maxRetryAfter:
-		failed.reason = sentence(failed.reason) + fmt.Sprintf(" It wants to be left alone for %s, so it was not asked again; try then.", e.RetryAfter.Round(time.Second))
+		failed.reason = sentence(failed.reason) + fmt.Sprintf(" It wants to be left alone for %s, so it was not asked again; try then.", roughly(e.RetryAfter))
 		return failed, 0
 	case attempt >= maxAttempts, spent+wait > maxRetrying:
 		if attempt > 1 {
@@ -256,6 +266,18 @@ func judge(err error, attempt int, spent time.Duration, luck float64) (*sampleEr
 		return failed, 0
 	}
 	return failed, wait
+}
+
+// roughly is a long wait in words, rounded up.
+func roughly(d time.Duration) string {
+	in, unit := time.Minute, "minutes"
+	switch {
+	case d > 48*time.Hour:
+		in, unit = 24*time.Hour, "days"
+	case d > 2*time.Hour:
+		in, unit = time.Hour, "hours"
+	}
+	return fmt.Sprintf("%d %s", (d+in-1)/in, unit)
 }
 
 // backoff is the wait after an attempt: twice as long each time, half of it by chance.

@@ -114,7 +114,7 @@ func TestModelFailures(t *testing.T) {
 	}{
 		"key":         {`{"kind":"key","message":"The API key is wrong. Set ANTHROPIC_API_KEY."}`, "MODEL_KEY", "The API key is wrong. Set ANTHROPIC_API_KEY.", 1},
 		"unknown":     {`{"kind":"unknown_model","message":"No such model."}`, "MODEL_UNKNOWN", "No such model.", 1},
-		"context":     {`{"kind":"context_too_long","message":"Too long."}`, "MODEL_CONTEXT", "This conversation is too long for the model, and could not be shortened enough. Start a new thread, and say there what matters of this one.", 1},
+		"context":     {`{"kind":"context_too_long","message":"Too long."}`, "MODEL_CONTEXT", "This is too long for the model, together with what it is told of its tools. Write less at once. If it isn't long, whoever runs me has to choose a model that takes more, or offer fewer tools.", 1},
 		"refused":     {`{"kind":"refused","message":"The model declined."}`, "MODEL_REFUSED", "The model declined.", 1},
 		"quota":       {`{"kind":"quota","message":"No money left."}`, "MODEL_QUOTA", "No money left.", 1},
 		"invalid":     {`{"kind":"invalid_request","message":"Malformed."}`, "MODEL_INVALID_REQUEST", "Malformed.", 1},
@@ -122,7 +122,7 @@ func TestModelFailures(t *testing.T) {
 		"overloaded":  {`{"kind":"overloaded","message":"Overloaded","retryable":true}`, "MODEL_OVERLOADED", "Overloaded. It was asked 5 times.", 5},
 		"broken":      {`{"kind":"broken_answer","message":"Broken.","retryable":true}`, "MODEL_BROKEN_ANSWER", "Broken. It was asked 5 times.", 5},
 		"unavailable": {`{"kind":"unavailable","message":"Away.","retryable":true,"retryAfterMs":100000}`, "MODEL_UNAVAILABLE", "Away. It was asked 3 times.", 3},
-		"patience":    {`{"kind":"rate_limited","message":"Later.","retryable":true,"retryAfterMs":121000}`, "MODEL_RATE_LIMITED", "Later. It wants to be left alone for 2m1s, so it was not asked again; try then.", 1},
+		"patience":    {`{"kind":"rate_limited","message":"Later.","retryable":true,"retryAfterMs":121000}`, "MODEL_RATE_LIMITED", "Later. It wants to be left alone for 3 minutes, so it was not asked again; try then.", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, `{"turns":[{"error":`+c.err+`}]}`, func(t *testing.T, s *stand) {
@@ -281,5 +281,27 @@ func TestUsageAfterACrash(t *testing.T) {
 	want := ledger.Usage{InputTokens: 107, OutputTokens: 12, Cost: &ledger.Cost{Micros: 55, Currency: "USD"}}
 	if diff := cmp.Diff(want, s.run().Finished.Usage); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Where there is more than what was asked now, a new thread helps.
+func TestConversationTooLong(t *testing.T) {
+	scenario(t, `{"turns":[{"when":{"userContains":"first"},"text":"Yes."},{"when":{"userContains":"second"},"error":{"kind":"context_too_long","message":"Too long."}}]}`, func(t *testing.T, s *stand) {
+		s.say(alice, "the first")
+		s.say(alice, "the second")
+		runs := s.runs()
+		if f := runs[len(runs)-1].Finished; f == nil || f.Code != "MODEL_CONTEXT" || !strings.Contains(f.Reason, "Start a new thread") {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+func TestRoughly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		121 * time.Second: "3 minutes", 2 * time.Hour: "120 minutes", 24 * time.Hour: "24 hours", 30*time.Hour + 1: "31 hours", 7 * 24 * time.Hour: "7 days",
+	} {
+		if got := roughly(d); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
 	}
 }

@@ -36,3 +36,20 @@ func TestSpeech(t *testing.T) {
 		}
 	})
 }
+
+// A line without an end isn't redacted again and again for each of its words, while everybody waits: the step tells it.
+func TestSpeechOfALongLine(t *testing.T) {
+	v := views{redact.New()}
+	for _, piece := range []string{"word ", "word", strings.Repeat("word ", maxLine)} {
+		var s speech
+		sent, seen := s.add(v, "A line.\n"), 0
+		for range 2 * maxLine {
+			seen = max(seen, len(s.line))
+			sent += s.add(v, piece)
+		}
+		sent += s.add(v, "\nAnother line.\n")
+		if !s.mute || seen > maxLine || len(sent) > len("A line.\n")+maxLine || !strings.HasPrefix(sent, "A line.\n") || s.end(v) != "" {
+			t.Errorf("of a line of %.10q: %d bytes were sent, up to %d were kept", piece, len(sent), seen)
+		}
+	}
+}

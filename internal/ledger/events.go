@@ -334,7 +334,7 @@ type SessionCompacted struct {
 	Compaction
 	Method      CompactionMethod `json:"method"`
 	Text        string           `json:"text,omitempty"`        // what the model gets in place of it: its own summary, and our words about it
-	Usage       Usage            `json:"usage,omitzero"`        // of the sample that made the summary
+	Usage       Usage            `json:"usage,omitzero"`        // of the sample that made the summary, or one that was of no use
 	SampledFrom int64            `json:"sampledFrom"`           // Seq of the last event that counted
 	RequestHash string           `json:"requestHash,omitempty"` // SHA-256, hex, of the request for the summary
 }

@@ -30,6 +30,7 @@ func openAnthropic(name string, o Options) (*anthropicModel, error) {
 	p, err := newProvider(provider{
 		label: "Anthropic", model: name, name: "anthropic/" + name, key: o.AnthropicKey,
 		keySetting: "ANTHROPIC_API_KEY", urlSetting: "ANTHROPIC_BASE_URL",
+		stall: o.stall(),
 	}, "https://api.anthropic.com", o.AnthropicBaseURL)
 	if err != nil {
 		return nil, err
@@ -73,13 +74,15 @@ func (m *anthropicModel) Generate(ctx context.Context, req Request, onDelta func
 	if onDelta != nil {
 		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
-	if _, err := m.messages.New(ctx, *params, opts...); err != nil {
-		return Response{}, m.failed(ctx, err)
+	w, watched, end := m.watch(ctx)
+	defer end()
+	if _, err := m.messages.New(watched, *params, opts...); err != nil {
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	defer res.Body.Close()
-	r, err := m.read(res, onDelta)
+	r, err := m.read(res, onDelta, w)
 	if err != nil {
-		return Response{}, m.failed(ctx, err)
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	return r, nil
 }
@@ -279,10 +282,10 @@ func ownCall(b json.RawMessage, c wireCall) json.RawMessage {
 }
 
 // read takes the answer, streamed or whole.
-func (m *anthropicModel) read(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *anthropicModel) read(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	switch t := mediaType(res); {
 	case t == eventStreamType:
-		return m.stream(res, onDelta)
+		return m.stream(res, onDelta, w)
 	case t == "text/html":
 		return Response{}, m.notAnAPI()
 	}
@@ -319,7 +322,11 @@ func (p *provider) notAnAnswer(text []byte, err error) *Error {
 	if f := parseFault(text); f.text != "" {
 		return p.fault(f)
 	}
-	return p.broken("can't be understood", err)
+	e := p.broken("can't be understood", err)
+	if p.elsewhere { // it may be another API
+		e.Message += fmt.Sprintf(" If it stays so, check %s.", p.urlSetting)
+	}
+	return e
 }
 
 // notAnAPI is for a page where an answer should be.
@@ -329,7 +336,7 @@ func (p *provider) notAnAPI() *Error {
 
 // stream reads events until the message is complete. Nothing that comes later
 // is read, and nothing counts if that moment doesn't come.
-func (m *anthropicModel) stream(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *anthropicModel) stream(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	events := ssestream.NewDecoder(res)
 	s := anthropicAnswer{onDelta: onDelta}
 	for !s.done {
@@ -343,6 +350,7 @@ func (m *anthropicModel) stream(res *http.Response, onDelta func(string)) (Respo
 		case "error":
 			return Response{}, m.fault(parseFault(e.Data))
 		}
+		w.progress()
 		var event anthropic.MessageStreamEventUnion
 		if err := unmarshal(e.Data, &event); err != nil {
 			return Response{}, m.broken("can't be understood", err)
@@ -372,6 +380,9 @@ type anthropicBlock struct {
 	arguments string // of a tool_use, as written
 	pieces    strings.Builder
 	closed    bool
+
+	held strings.Builder                   // pieces that the SDK has still to get …
+	last anthropic.MessageStreamEventUnion // … of which this was the last
 }
 
 // add takes the next event. An order that can't be is an error: what is wrong
@@ -402,6 +413,7 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		if err := s.block(&s.blocks[e.Index], e); err != nil {
 			return err
 		}
+		return s.accumulate(&s.blocks[e.Index], e)
 	case "message_stop":
 		if err := s.complete(); err != nil {
 			return err
@@ -409,6 +421,49 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		s.done = true
 	}
 	return s.message.Accumulate(e)
+}
+
+// accumulate gives the SDK the pieces of a block's text joined: it copies all that
+// it has for each piece, which for a long answer would take minutes.
+func (s *anthropicAnswer) accumulate(b *anthropicBlock, e anthropic.MessageStreamEventUnion) error {
+	if piece := joinable(&e); piece != nil {
+		if b.held.Len() > 0 && b.last.Delta.Type != e.Delta.Type {
+			if err := s.release(b); err != nil {
+				return err
+			}
+		}
+		b.held.WriteString(*piece)
+		b.last = e
+		return nil
+	}
+	if err := s.release(b); err != nil {
+		return err
+	}
+	return s.message.Accumulate(e)
+}
+
+// release gives the SDK what was held back.
+func (s *anthropicAnswer) release(b *anthropicBlock) error {
+	if b.held.Len() == 0 {
+		return nil
+	}
+	*joinable(&b.last) = b.held.String()
+	b.held.Reset()
+	return s.message.Accumulate(b.last)
+}
+
+// joinable is the text of a piece that can stand in one with those of its kind
+// before it; nil: it can't.
+func joinable(e *anthropic.MessageStreamEventUnion) *string {
+	switch e.Delta.Type {
+	case "text_delta":
+		return &e.Delta.Text
+	case "thinking_delta":
+		return &e.Delta.Thinking
+	case "signature_delta":
+		return &e.Delta.Signature
+	}
+	return nil
 }
 
 func (s *anthropicAnswer) block(b *anthropicBlock, e anthropic.MessageStreamEventUnion) error {
@@ -481,10 +536,10 @@ func (m *anthropicModel) response(s *anthropicAnswer) (Response, error) {
 }
 
 func anthropicUsage(u anthropic.Usage) Usage {
+	read, write := tokens(u.CacheReadInputTokens), tokens(u.CacheCreationInputTokens)
 	return Usage{
-		InputTokens:     int(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens),
-		OutputTokens:    int(u.OutputTokens),
-		CacheReadTokens: int(u.CacheReadInputTokens), CacheWriteTokens: int(u.CacheCreationInputTokens),
+		InputTokens: tokens(u.InputTokens) + read + write, OutputTokens: tokens(u.OutputTokens),
+		CacheReadTokens: read, CacheWriteTokens: write,
 	}
 }
 

@@ -230,7 +230,7 @@ func (p *provider) sentence(kind ErrorKind, f fault) string {
 	case ErrContext:
 		return fmt.Sprintf("The conversation has become longer than %s accepts.%s", p.name, p.says(f))
 	case ErrRefused:
-		return fmt.Sprintf("%s declined to answer this request.%s", who, p.says(f))
+		return fmt.Sprintf("%s declined to answer this request.%s Ask in another way, or in a new thread.", who, p.says(f))
 	case ErrRateLimit:
 		return fmt.Sprintf("%s limits how much it can be asked right now.%s", who, p.says(f))
 	case ErrQuota:

@@ -213,10 +213,38 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Pings and comments, or bytes that never become an event, keep an answer alive for a while only.
+func TestStall(t *testing.T) {
+	ping := map[string]string{"anthropic": "event: ping\ndata: {\"type\":\"ping\"}\n\n", "openai": ": PROCESSING\n\n"}
+	for _, provider := range []string{"anthropic", "openai"} {
+		text := string(fixture(t, provider+"/text.sse"))
+		for name, more := range map[string]string{"pings": strings.Repeat(ping[provider], 1000), "bytes": "data: {" + strings.Repeat("\n:", 4000)} {
+			synctest.Test(t, func(t *testing.T) {
+				answer := func(text string) *wire {
+					return &wire{answer: func(req *http.Request) (*http.Response, error) {
+						return says(200, eventStream, &drip{text: []byte(text), every: DefaultIdle / 2, ctx: req.Context()})(req)
+					}}
+				}
+				few := strings.Repeat(ping[provider], 2)
+				if _, err := open(t, provider, answer(few+strings.ReplaceAll(text, "\n\n", "\n\n"+few))).Generate(t.Context(), hello, func(string) {}); err != nil {
+					t.Errorf("%s, a few: %v", provider, err)
+				}
+				begin := time.Now()
+				_, err := open(t, provider, answer(text[:strings.Index(text, "\n\n")+2]+more)).Generate(t.Context(), hello, func(string) {})
+				mustFail(t, err, ErrBroken, true, "stopped coming")
+				if took := time.Since(begin); took > 6*DefaultIdle {
+					t.Errorf("%s, %s: it took %s", provider, name, took)
+				}
+			})
+		}
+	}
+}
+
 // drip brings a line at a time.
 type drip struct {
 	text  []byte
 	every time.Duration
+	ctx   context.Context // of the request; nil: it can't end
 }
 
 func (d *drip) Read(p []byte) (int, error) {
@@ -224,6 +252,9 @@ func (d *drip) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	time.Sleep(d.every) // fake time
+	if d.ctx != nil && d.ctx.Err() != nil {
+		return 0, d.ctx.Err()
+	}
 	n := min(len(p), len(d.text), 400)
 	copy(p, d.text[:n])
 	d.text = d.text[n:]

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -29,6 +30,10 @@ type Options struct {
 	// and the conversation to an address that nobody chose.
 	HTTPClient *http.Client
 }
+
+// stall is how long an answer may not go on although its connection lives: a model
+// that thinks for long is kept alive by pings.
+func (o Options) stall() time.Duration { return 4 * cmp.Or(max(o.Idle, 0), DefaultIdle) }
 
 const (
 	// DefaultMaxTokens is sent where a provider wants a limit and none is set: an

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 
@@ -32,6 +31,7 @@ func openOpenAI(name string, o Options) (*openaiModel, error) {
 	p, err := newProvider(provider{
 		label: "OpenAI", model: name, name: "openai/" + name, key: o.OpenAIKey,
 		keySetting: "OPENAI_API_KEY", urlSetting: "OPENAI_BASE_URL",
+		stall: o.stall(),
 	}, "https://api.openai.com/v1", o.OpenAIBaseURL)
 	if err != nil {
 		return nil, err
@@ -67,13 +67,15 @@ func (m *openaiModel) Generate(ctx context.Context, req Request, onDelta func(st
 		params.StreamOptions.IncludeUsage = openai.Bool(true)
 		opts = append(opts, option.WithJSONSet("stream", true), option.WithHeader("Accept", eventStreamType))
 	}
-	if _, err := m.chat.New(ctx, *params, opts...); err != nil {
-		return Response{}, m.failed(ctx, err)
+	w, watched, end := m.watch(ctx)
+	defer end()
+	if _, err := m.chat.New(watched, *params, opts...); err != nil {
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	defer res.Body.Close()
-	r, err := m.read(res, onDelta)
+	r, err := m.read(res, onDelta, w)
 	if err != nil {
-		return Response{}, m.failed(ctx, err)
+		return Response{}, m.unwatched(ctx, watched, err)
 	}
 	return r, nil
 }
@@ -202,10 +204,10 @@ func (m *openaiModel) own(t wireTurn) ownExtras {
 }
 
 // read takes the answer, streamed or whole.
-func (m *openaiModel) read(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *openaiModel) read(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	switch t := mediaType(res); {
 	case t == eventStreamType:
-		return m.stream(res, onDelta)
+		return m.stream(res, onDelta, w)
 	case t == "text/html":
 		return Response{}, m.notAnAPI()
 	}
@@ -226,9 +228,9 @@ func (m *openaiModel) read(res *http.Response, onDelta func(string)) (Response, 
 
 // stream reads chunks until the stream says that it is done. Nothing counts if
 // that moment doesn't come.
-func (m *openaiModel) stream(res *http.Response, onDelta func(string)) (Response, error) {
+func (m *openaiModel) stream(res *http.Response, onDelta func(string), w *watch) (Response, error) {
 	events := ssestream.NewDecoder(res)
-	a := &openaiAnswer{onDelta: onDelta, message: extras{}, last: map[int64]int{}}
+	a := &openaiAnswer{onDelta: onDelta, last: map[int64]int{}}
 	for {
 		if !events.Next() {
 			return Response{}, m.broken("broke off", events.Err())
@@ -240,6 +242,7 @@ func (m *openaiModel) stream(res *http.Response, onDelta func(string)) (Response
 		if events.Event().Type == "error" {
 			return Response{}, m.fault(parseFault(data))
 		}
+		w.progress()
 		var chunk openai.ChatCompletionChunk
 		if err := unmarshal(data, &chunk); err != nil {
 			return Response{}, m.broken("can't be understood", err)
@@ -261,7 +264,7 @@ func (m *openaiModel) stream(res *http.Response, onDelta func(string)) (Response
 type openaiAnswer struct {
 	text    strings.Builder
 	refusal strings.Builder
-	message extras
+	message gathered
 	calls   []*openaiCall
 	last    map[int64]int // index in the stream: position in calls of the last with that index
 	finish  string
@@ -272,7 +275,7 @@ type openaiAnswer struct {
 type openaiCall struct {
 	id, name  string
 	arguments strings.Builder
-	extras    extras
+	extras    gathered
 }
 
 // add takes the next chunk.
@@ -315,7 +318,7 @@ func (a *openaiAnswer) piece(p openai.ChatCompletionChunkChoiceDeltaToolCall) er
 	at, known := a.last[p.Index]
 	if !known || p.ID != "" && a.calls[at].id != "" && a.calls[at].id != p.ID {
 		at = len(a.calls)
-		a.calls = append(a.calls, &openaiCall{extras: extras{}})
+		a.calls = append(a.calls, &openaiCall{})
 		a.last[p.Index] = at
 	}
 	c := a.calls[at]
@@ -328,35 +331,63 @@ func (a *openaiAnswer) piece(p openai.ChatCompletionChunkChoiceDeltaToolCall) er
 	return nil
 }
 
+// gathered are extras as they come in parts. Of a text, which may be all that a
+// model thinks, the parts are joined once, at the end.
+type gathered struct {
+	whole extras
+	texts map[string]*strings.Builder
+}
+
 // merge adds the members of a part: texts are continued, lists too, anything
 // else is replaced.
-func (e extras) merge(part map[string]respjson.Field) {
+func (g *gathered) merge(part map[string]respjson.Field) {
 	for name, field := range part {
 		next := json.RawMessage(field.Raw())
 		if len(next) == 0 || string(next) == "null" {
 			continue
 		}
-		var text, more string
-		var list, rest []json.RawMessage
-		switch before := e[name]; {
-		case json.Unmarshal(before, &text) == nil && json.Unmarshal(next, &more) == nil:
-			next, _ = json.Marshal(text + more) // strings always have a form
-		case json.Unmarshal(before, &list) == nil && json.Unmarshal(next, &rest) == nil:
-			next, _ = json.Marshal(append(list, rest...)) // so do lists of what was read
+		if g.whole == nil {
+			g.whole, g.texts = extras{}, map[string]*strings.Builder{}
 		}
-		e[name] = next
+		var more string
+		if json.Unmarshal(next, &more) == nil {
+			if g.texts[name] == nil {
+				g.texts[name] = &strings.Builder{}
+			}
+			g.texts[name].WriteString(more)
+			delete(g.whole, name)
+			continue
+		}
+		delete(g.texts, name)
+		var list, rest []json.RawMessage
+		if json.Unmarshal(g.whole[name], &list) == nil && json.Unmarshal(next, &rest) == nil {
+			next, _ = json.Marshal(append(list, rest...)) // lists of what was read always have a form
+		}
+		g.whole[name] = next
 	}
+}
+
+// all is what has come.
+func (g *gathered) all() extras {
+	if g.whole == nil {
+		return extras{}
+	}
+	for name, text := range g.texts {
+		g.whole[name], _ = json.Marshal(text.String()) // so do strings
+	}
+	g.texts = nil
+	return g.whole
 }
 
 // openaiWhole is an answer that came in one piece.
 func openaiWhole(whole openai.ChatCompletion) *openaiAnswer {
 	choice := whole.Choices[0]
-	a := &openaiAnswer{finish: choice.FinishReason, usage: whole.Usage, message: extras{}}
+	a := &openaiAnswer{finish: choice.FinishReason, usage: whole.Usage}
 	a.text.WriteString(choice.Message.Content)
 	a.refusal.WriteString(choice.Message.Refusal)
 	a.message.merge(choice.Message.JSON.ExtraFields)
 	for _, c := range choice.Message.ToolCalls {
-		call := &openaiCall{id: c.ID, name: c.Function.Name, extras: extras{}}
+		call := &openaiCall{id: c.ID, name: c.Function.Name}
 		call.arguments.WriteString(c.Function.Arguments)
 		if f := c.AsFunction(); f.ID == c.ID {
 			call.extras.merge(f.JSON.ExtraFields)
@@ -369,15 +400,16 @@ func openaiWhole(whole openai.ChatCompletion) *openaiAnswer {
 // response is what a complete message means.
 func (m *openaiModel) response(a *openaiAnswer) (Response, error) {
 	r := Response{Text: a.text.String(), Usage: openaiUsage(a.usage)}
-	own := ownExtras{Model: m.name, Message: a.message}
-	some := len(a.message) > 0
+	own := ownExtras{Model: m.name, Message: a.message.all()}
+	some := len(own.Message) > 0
 	for _, c := range a.calls {
 		if c.name == "" {
 			return Response{}, m.broken("calls a tool without a name", nil)
 		}
 		r.ToolCalls = append(r.ToolCalls, ToolCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
-		own.Calls = append(own.Calls, maps.Clone(c.extras))
-		some = some || len(c.extras) > 0
+		more := c.extras.all()
+		own.Calls = append(own.Calls, more)
+		some = some || len(more) > 0
 	}
 	if a.refusal.Len() > 0 {
 		return Response{}, m.fault(fault{kind: "content_filter", text: a.refusal.String()})
@@ -397,8 +429,8 @@ func (m *openaiModel) response(a *openaiAnswer) (Response, error) {
 
 func openaiUsage(u openai.CompletionUsage) Usage {
 	return Usage{
-		InputTokens: int(u.PromptTokens), OutputTokens: int(u.CompletionTokens),
-		CacheReadTokens: int(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: int(u.PromptTokensDetails.CacheWriteTokens),
+		InputTokens: tokens(u.PromptTokens), OutputTokens: tokens(u.CompletionTokens),
+		CacheReadTokens: tokens(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: tokens(u.PromptTokensDetails.CacheWriteTokens),
 	}
 }
 

@@ -26,6 +26,7 @@ type provider struct {
 	key        string
 	base       *url.URL
 	elsewhere  bool // another server than the provider's own
+	stall      time.Duration
 }
 
 func newProvider(p provider, ownURL, baseURL string) (provider, error) {
@@ -206,6 +207,35 @@ func (b *body) end() {
 	b.cancel()
 }
 
+// A watch ends a request whose answer doesn't go on although its connection lives:
+// one that brings nothing but pings and comments, or a byte now and then.
+type watch struct {
+	timer *time.Timer
+	limit time.Duration
+}
+
+// watch begins to wait for an answer. The context that it returns ends with
+// errIdle as its cause, or with end.
+func (p *provider) watch(ctx context.Context) (w *watch, watched context.Context, end func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	w = &watch{timer: time.AfterFunc(p.stall, func() { cancel(errIdle) }), limit: p.stall}
+	return w, watched, func() {
+		w.timer.Stop()
+		cancel(nil)
+	}
+}
+
+// progress notes that something of the answer came.
+func (w *watch) progress() { w.timer.Reset(w.limit) }
+
+// unwatched is the error of a request that was being watched.
+func (p *provider) unwatched(ctx, watched context.Context, err error) error {
+	if ctx.Err() == nil && context.Cause(watched) == errIdle {
+		err = p.broken("stopped coming", errIdle)
+	}
+	return p.failed(ctx, err)
+}
+
 // mediaType is what an answer says that it is.
 func mediaType(res *http.Response) string {
 	t, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
@@ -213,6 +243,15 @@ func mediaType(res *http.Response) string {
 		return ""
 	}
 	return t
+}
+
+// tokens is a count as a provider reports it. What can't be one is none: a sum of
+// it would be worse than nothing, and the length of a session is told by it.
+func tokens(n int64) int {
+	if n < 0 || n > maxTokens {
+		return 0
+	}
+	return int(n)
 }
 
 // oneLine is a text of somebody else as a part of a sentence of ours: without

@@ -13,8 +13,14 @@ import (
 // light Markdown (markdown.go) and written as rich text, in which nothing that it
 // says can mention anybody or link anywhere.
 
-// maxAnswerMessages bounds how much one answer may fill a thread.
-const maxAnswerMessages = 10
+const (
+	// maxAnswerMessages bounds how much one answer may fill a thread.
+	maxAnswerMessages = 10
+
+	// maxAnswer is how much of an answer is read for that, in bytes. It is read once
+	// for each message, while every card waits.
+	maxAnswer = 2 * maxAnswerMessages * maxMessage
+)
 
 // answer is what a run has to say at its end: usually one message, several where
 // it is long. There is none if the progress message has said it all.
@@ -39,11 +45,30 @@ func (v *renderer) answer(run *ledger.Run) []rendering {
 		parts = append(parts, own(v.phrase().say("I am done. There is nothing to add.")))
 	}
 	parts = append(parts, v.unknown(unknown)...)
-	parts = append(parts, markdown(v.clean(f.Answer))...)
-	if f.Truncated {
+	text, rest := v.readable(f.Answer)
+	parts = append(parts, markdown(text)...)
+	switch {
+	case rest:
+		parts = append(parts, v.longer(run))
+	case f.Truncated:
 		parts = append(parts, own(v.phrase().say("The answer is cut off here: it reached the limit of what the model may write at once. Ask me to go on.")))
 	}
 	return v.messages(run, parts)
+}
+
+// readable is as much of an answer as may be shown, without secrets, and whether there is more. Of what is read of a long
+// one only the first half may be shown: at its end something may begin that the redactor would know by what follows.
+func (v *renderer) readable(answer string) (text string, rest bool) {
+	if len(answer) <= maxAnswer {
+		return v.clean(answer), false
+	}
+	text = v.clean(strings.ToValidUTF8(answer[:maxAnswer], ""))
+	return strings.ToValidUTF8(text[:len(text)/2], ""), true
+}
+
+// longer says that there is more than fits a thread.
+func (v *renderer) longer(run *ledger.Run) unit {
+	return own(v.phrase().say("The answer is longer than this. All of it is in the journal, run ").tell(run.ID, maxNameChars).say("."))
 }
 
 func own(p *phrase) unit { return unit{element: paragraph(p.elements...), plain: p.plain.String()} }
@@ -78,8 +103,7 @@ func (v *renderer) messages(run *ledger.Run, units []unit) []rendering {
 		n := fitting(units)
 		if len(out) == maxAnswerMessages-1 && n < len(units) {
 			n = fitting(units[:n-n/4]) // room for the last sentence
-			cut := v.phrase().say("The answer is longer than this. All of it is in the journal, run ").tell(run.ID, maxNameChars).say(".")
-			units = append(units[:n:n], own(cut))
+			units = append(units[:n:n], v.longer(run))
 			n = len(units)
 		}
 		out = append(out, v.answerMessage(run, len(out)+1, units[:n]))

@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
 )
 
 // word writes an element down: mentions as <ID>, styles around the text.
@@ -339,5 +341,44 @@ func TestARefusalHidesSecrets(t *testing.T) {
 	}}}
 	if got := testRenderer().refusal(err); strings.Contains(got, "our-own") {
 		t.Error(got)
+	}
+}
+
+// However long an answer is, what is read of it for each message isn't longer than what fits, and nothing is shown of a
+// secret that the end of it would be.
+func TestAnswerFarTooLong(t *testing.T) {
+	const key = "AKIAIOSFODNN7EXAMPLE"
+	v := &renderer{redactor: redact.New()}
+	for name, answer := range map[string]string{
+		"one line":   strings.Repeat("word ", 2<<20),
+		"lines":      strings.Repeat("word\n\n", 2<<20),
+		"one word":   strings.Repeat("é", 4<<20),
+		"secrets":    strings.Repeat(key+" ", 1<<19),
+		"white":      "word" + strings.Repeat(" ", 10<<20) + "word",
+		"private":    "word\n-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIabc\n", 1<<20),
+		"as it fits": strings.Repeat("word ", 10_000),
+	} {
+		run := &ledger.Run{ID: "run_1", Finished: &ledger.RunFinished{Status: ledger.RunSucceeded, Answer: answer}}
+		var all []rendering
+		if n := testing.AllocsPerRun(1, func() { all = v.answer(run) }); n > 1e6 {
+			t.Errorf("%s: %.0f allocations", name, n)
+		}
+		var text string
+		for _, m := range all {
+			if weight(m.blocks...) > maxMessage {
+				t.Errorf("%s: a message is too long", name)
+			}
+			b, err := json.Marshal(m.blocks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(b)
+		}
+		if says := strings.Contains(text, "The answer is longer than this"); says != (name != "as it fits") || len(all) > maxAnswerMessages {
+			t.Errorf("%s: %d messages, it says that there is more: %t", name, len(all), says)
+		}
+		if strings.Contains(text, "AKIA") || strings.Contains(text, "MII") {
+			t.Errorf("%s: a part of a secret is shown", name)
+		}
 	}
 }

@@ -22,7 +22,8 @@ const (
 	maxTaskTitle    = 150
 	maxTaskDetails  = 160
 	maxTaskOutcome  = 200
-	maxTaskSaid     = 200 // longer words of the agent aren't progress
+	maxTaskSaid     = 200  // longer words of the agent aren't progress
+	maxSaidRead     = 8192 // bytes: longer even without their secrets, and not read for that each time
 	maxProgressText = 160
 )
 
@@ -263,6 +264,9 @@ func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardB
 	var details []slack.RichTextElement
 	if what := v.what(c); what != "" {
 		details = append(details, paragraph(text(what)))
+	}
+	if len(said) > maxSaidRead {
+		said = ""
 	}
 	if said := strings.TrimSpace(v.clean(said)); said != "" && utf8.RuneCountInString(said) <= maxTaskSaid {
 		details = append(details, paragraph(text("The agent: “"+v.line(said, 2*maxTaskSaid)+"”")))
