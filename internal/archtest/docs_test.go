@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	goFile   = regexp.MustCompile("[a-z_]+(?:/[a-z_*]+)+\\.go")
+	goFile   = regexp.MustCompile(`[a-z_]+(?:/[a-z_*]+)+\.go`)
 	testName = regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
 	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
 )
