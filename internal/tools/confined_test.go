@@ -101,7 +101,7 @@ func TestRemoveNeedsFewDescriptors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(root.Chmod("d", 0o000), root.Close()); err != nil {
+		if err := errors.Join(root.Chmod(".", 0o000), root.Close()); err != nil {
 			t.Fatal(err)
 		}
 		root = next
