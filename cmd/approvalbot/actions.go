@@ -43,14 +43,14 @@ func (s *Settings) openActions(workspace string) (*actions.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := file.Prepare(thisMachine(workspace)); err != nil {
+	if err := file.Prepare(thisMachine(workspace, s.ShellWrite)); err != nil {
 		return nil, fmt.Errorf("APPROVALBOT_ACTIONS_FILE: %w", err)
 	}
 	return file, nil
 }
 
-func thisMachine(workspace string) actions.Machine {
-	return actions.Machine{Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Workspace: workspace}
+func thisMachine(workspace string, writable []string) actions.Machine {
+	return actions.Machine{Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Workspace: workspace, Writable: writable}
 }
 
 // actionPaths are the file itself and the files that its secrets are in: no tool may read or change them.
@@ -140,7 +140,7 @@ func (c actionsCheckCmd) check(w io.Writer) error {
 		if abs, err := filepath.Abs(workspace); err == nil {
 			workspace = abs
 		}
-		missing = file.Prepare(thisMachine(workspace))
+		missing = file.Prepare(thisMachine(workspace, strings.Split(os.Getenv("APPROVALBOT_SHELL_WRITE"), ",")))
 	}
 	shown := 0
 	for _, a := range file.Actions() {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"approvalbot/internal/agent"
@@ -28,6 +30,48 @@ func (s *Settings) mcpServers() (mcp.Config, error) {
 	return c, nil
 }
 
+// steered says of which servers the agent could change what they run: their program, a file that it is given, the directory
+// in which it finds its modules and settings. They run unconfined, so that would lead out of a confined shell.
+func (s *Settings) steered(c mcp.Config) (all []string) {
+	for _, server := range c.Servers {
+		if server.Kind != mcp.Stdio || server.Disabled {
+			continue
+		}
+		paths := []string{server.Cwd}
+		for _, text := range append([]string{server.Command}, server.Args...) {
+			if text != "" && !filepath.IsAbs(text) {
+				text = filepath.Join(server.Cwd, text)
+			}
+			if info, err := os.Stat(text); err == nil && info.Mode().IsRegular() {
+				paths = append(paths, text)
+			}
+		}
+		if i := slices.IndexFunc(paths, s.agentWrites); i >= 0 {
+			all = append(all, fmt.Sprintf("the agent can change what the MCP server %s runs: %s is where it can write, and the server is not confined; put it somewhere else", server.Name, paths[i]))
+		}
+	}
+	return all
+}
+
+// agentWrites tells whether a path is in the workspace, or where else confined commands may write.
+func (s *Settings) agentWrites(path string) bool {
+	real := func(path string) string {
+		if abs, err := filepath.Abs(path); err == nil { // the workspace may be given from here
+			path = abs
+		}
+		if r, err := filepath.EvalSymlinks(path); err == nil {
+			return r
+		}
+		return path
+	}
+	for _, place := range append([]string{s.Workspace}, s.ShellWrite...) {
+		if rel, err := filepath.Rel(real(place), real(path)); place != "" && err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
 // mcpTools are the tools that there are now, and what brings those of MCP servers among them.
 type mcpTools struct {
 	live        *tools.Live
@@ -41,6 +85,9 @@ func openMCP(ctx context.Context, s Settings, journal *ledger.Ledger, fixed []to
 	config, err := s.mcpServers()
 	if err != nil {
 		return nil, err
+	}
+	for _, text := range s.steered(config) {
+		log.Warn(text)
 	}
 	m := &mcpTools{log: log}
 	m.servers = mcp.New(config, mcp.Options{Version: version(), Logger: log, Publish: m.publish})
@@ -117,6 +164,9 @@ func (d *diagnosis) mcp(ctx context.Context, s Settings) {
 		if one.Disabled {
 			d.note("mcp", one.Name+" is disabled")
 		}
+	}
+	for _, text := range s.steered(config) {
+		d.note("mcp", text)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
+	"approvalbot/internal/tools/mcp"
 )
 
 // npm is where what npm installs for tests is.
@@ -414,5 +416,33 @@ func TestMCPConfigIsProtected(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(s.secrets(), "\n"), "made-up-0123456789") {
 		t.Errorf("its secret is not hidden: %q", s.secrets())
+	}
+}
+
+// A server whose program, files or directory the agent can write is told of; one that is only told about the workspace isn't.
+func TestSteeredServers(t *testing.T) {
+	workspace, write, other := t.TempDir(), t.TempDir(), t.TempDir()
+	script, link := filepath.Join(write, "server.js"), filepath.Join(other, "link.js")
+	if err := errors.Join(os.WriteFile(script, nil, 0o644), os.Symlink(script, link)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(workspace))
+	s := Settings{Workspace: filepath.Base(workspace), ShellWrite: []string{write}}
+	for name, tt := range map[string]struct {
+		server mcp.Server
+		told   bool
+	}{
+		"elsewhere":     {mcp.Server{Command: "npx", Args: []string{"-y", "server", workspace}, Cwd: other}, false},
+		"directory":     {mcp.Server{Command: "npx", Cwd: filepath.Join(workspace, "sub")}, true},
+		"script":        {mcp.Server{Command: "node", Args: []string{script}, Cwd: other}, true},
+		"link":          {mcp.Server{Command: "node", Args: []string{"link.js"}, Cwd: other}, true},
+		"program":       {mcp.Server{Command: script, Cwd: other}, true},
+		"disabled":      {mcp.Server{Command: script, Cwd: other, Disabled: true}, false},
+		"similar names": {mcp.Server{Command: "npx", Cwd: workspace + "2"}, false},
+	} {
+		tt.server.Name, tt.server.Kind = "one", mcp.Stdio
+		if told := s.steered(mcp.Config{Servers: []mcp.Server{tt.server}}); len(told) > 0 != tt.told {
+			t.Errorf("%s: %q", name, told)
+		}
 	}
 }

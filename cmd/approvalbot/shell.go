@@ -73,7 +73,7 @@ func (a *app) sayShell() {
 	case tools.ShellConfined:
 		a.log.Info("shell commands are confined", "shell", string(s.Shell), "confinement", a.builtin.ShellNote())
 		if os.Geteuid() == 0 {
-			a.log.Warn(asRoot)
+			a.log.Warn(modes + asRoot)
 		}
 	case tools.ShellUnconfined:
 		text := "the shell is not confined: an approved command can do whatever this process's user can"
@@ -91,17 +91,25 @@ func (a *app) sayShell() {
 // noShell is what to do about a shell that is missing.
 const noShell = "APPROVALBOT_SHELL=unconfined offers one all the same, whose commands can do whatever approvalbot's own user can; APPROVALBOT_SHELL=off says that none is wanted"
 
-// asRoot is what confinement doesn't keep a command of the superuser from: the kernel has no rule for it.
-const asRoot = "approvalbot runs as root: a confined command can change the mode of any of root's files, though not read or write it; run approvalbot as a user of its own"
+// modes are what confinement doesn't keep a command from, whoever runs approvalbot: the kernel has no rule for it.
+const modes = "a confined command can change the mode and the times of any file that approvalbot's own user owns, the journal's too, though not read or write it: "
+
+// What to do about that.
+const (
+	asRoot = "approvalbot runs as root, so that is every file of the system; run it as a user of its own"
+	asUser = "let that user own nothing else, and let nobody else reach the data directory"
+)
 
 // shell says what holds commands on this machine.
 func (d *diagnosis) shell(s Settings, b *tools.Builtin) {
 	switch {
 	case s.Shell == tools.ShellConfined:
 		d.check("shell", b.ShellNote(), nil)
+		advice := asUser
 		if os.Geteuid() == 0 {
-			d.note("shell", asRoot)
+			advice = asRoot
 		}
+		d.note("shell", modes+advice)
 	case s.Shell == tools.ShellUnconfined:
 		d.note("shell", tools.Unconfined)
 	case s.unconfinable != nil:

@@ -74,6 +74,7 @@ func TestShellIsSaid(t *testing.T) {
 		says        string
 	}{
 		"nothing":            {nil, 0, "✓ shell     Confined: can write only in the workspace; no network."},
+		"what it doesn't":    {nil, 0, "! shell     a confined command can change the mode and the times of any file that approvalbot's own user owns"},
 		"more":               {[]string{"APPROVALBOT_SHELL_WRITE=" + write, "APPROVALBOT_SHELL_NETWORK=on"}, 0, "✓ shell     Confined: can write only in the workspace and " + write + "; it can use the network."},
 		"unconfined":         {[]string{"APPROVALBOT_SHELL=unconfined"}, 0, "! shell     Not confined"},
 		"off":                {[]string{"APPROVALBOT_SHELL=off"}, 0, "! shell     off (APPROVALBOT_SHELL)"},

@@ -2,11 +2,14 @@ package tools
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,24 +65,76 @@ func withTemp(env []string, temp string) []string {
 	return out
 }
 
-// remove removes a command's own directory, also where the command made
-// directories in it that can't be written.
+// remove removes a command's own directory, also where the command made directories in it that can't be written, and however
+// deep it has nested them: each is moved up before it is gone through, so that no more than two are open at a time. All the
+// descriptors that this program may have are fewer than a command can make directories.
 func remove(dir string) {
-	if os.RemoveAll(dir) == nil {
-		return
-	}
+	os.Chmod(dir, 0o700)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return
 	}
+	defer os.Remove(dir)
 	defer root.Close()
-	fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() {
-			root.Chmod(path, 0o700)
+	c := clearing{root: root, mark: ".approvalbot-" + rand.Text() + "-"}
+	for c.pass() { // until nothing is left, or nothing of it can be removed
+	}
+}
+
+// A clearing is the removal of all that a directory holds.
+type clearing struct {
+	root  *os.Root
+	mark  string // begins the names of what was moved up
+	moved int
+}
+
+// pass goes through the top once. It reports whether anything was done.
+func (c *clearing) pass() (done bool) {
+	c.each(".", func(entry fs.DirEntry) {
+		name := entry.Name()
+		if c.root.Remove(name) == nil {
+			done = true
+			return
 		}
-		return nil // the rest is removed as far as it can be
+		if !entry.IsDir() {
+			return
+		}
+		c.root.Chmod(name, 0o700)
+		c.each(name, func(below fs.DirEntry) { done = c.up(path.Join(name, below.Name()), below.IsDir()) || done })
+		done = c.root.Remove(name) == nil || done
 	})
-	os.RemoveAll(dir)
+	return done
+}
+
+// up removes what lies in a directory of the top, or moves it there.
+func (c *clearing) up(name string, isDir bool) (done bool) {
+	if c.root.Remove(name) == nil {
+		return true
+	}
+	if !isDir {
+		return false
+	}
+	c.root.Chmod(name, 0o700) // moving a directory changes it
+	c.moved++
+	return c.root.Rename(name, c.mark+strconv.Itoa(c.moved)) == nil
+}
+
+// each calls f for the entries of a directory, as far as it can be read.
+func (c *clearing) each(name string, f func(fs.DirEntry)) {
+	dir, err := c.root.Open(name)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for {
+		entries, err := dir.ReadDir(1000)
+		for _, entry := range entries {
+			f(entry)
+		}
+		if err != nil || len(entries) == 0 {
+			return
+		}
+	}
 }
 
 // try starts a command that does nothing: whether commands can be confined here

@@ -1,10 +1,14 @@
 package tools
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"approvalbot/internal/tools/confine"
 )
@@ -79,4 +83,52 @@ func TestConfinedShellLeavesNothing(t *testing.T) {
 	for _, pid := range pids(t, p.content(filepath.Join(p.dir, "pid"))) {
 		gone(t, pid)
 	}
+}
+
+// What a command leaves in its own directory is removed with few descriptors, however deep it is.
+func TestRemoveNeedsFewDescriptors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "own")
+	top, err := os.OpenRoot(mustMake(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := top
+	for range 400 {
+		if err := errors.Join(root.Mkdir("d", 0o755), root.Mkdir("empty", 0o000), root.WriteFile("f", nil, 0o400), root.Symlink("/", "link")); err != nil {
+			t.Fatal(err)
+		}
+		next, err := root.OpenRoot("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(root.Chmod(".", 0o000), root.Close()); err != nil {
+			t.Fatal(err)
+		}
+		root = next
+	}
+	root.Close()
+
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := unix.Rlimit{Cur: 100, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	remove(dir)
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+		unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+		exec.Command("chmod", "-R", "700", dir).Run()
+	}
+}
+
+func mustMake(t *testing.T, dir string) string {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

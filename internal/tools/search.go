@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,9 @@ const (
 	searchRead       = 256 << 20 // bytes of content that are looked through
 	searchLine       = 300       // characters of a line that are shown
 	searchPattern    = 1000      // characters of a pattern
+	searchSteps      = 1000      // of an expression, its repetitions written out: it can take as many for each character
+	searchWork       = 1 << 33   // steps, at most; a long expression gets through less than searchRead
+	searchWhole      = 4 << 10   // bytes of a line that is matched without looking up; longer ones can be stopped in the middle
 	searchBraces     = 4         // of a glob; its alternatives multiply,
 	searchCommas     = 40        // and here they are counted
 	searchDoubleStar = 4         // these multiply, too
@@ -50,6 +54,7 @@ type searchFilesArgs struct {
 
 	clean string         // Path, checked
 	line  *regexp.Regexp // Content; nil: only names are asked for
+	steps int            // that line can take for each character
 }
 
 func (t *searchFiles) Spec() Spec {
@@ -90,7 +95,7 @@ func (t *searchFiles) parse(args json.RawMessage) (a searchFilesArgs, err error)
 	if err := checkGlob(a.Name); err != nil {
 		return a, err
 	}
-	a.line, err = a.pattern()
+	err = a.pattern()
 	return a, err
 }
 
@@ -107,13 +112,13 @@ func checkGlob(glob string) error {
 	return nil
 }
 
-// pattern is what a line has to match; nil if only names are asked for.
-func (a searchFilesArgs) pattern() (*regexp.Regexp, error) {
+// pattern works out what a line has to match, unless only names are asked for.
+func (a *searchFilesArgs) pattern() error {
 	switch {
 	case a.Content == "":
-		return nil, nil
+		return nil
 	case strings.ContainsAny(a.Content, "\r\n"):
-		return nil, errorf(CodeInvalidArguments, "content has a line break, and each line is searched by itself; search for one of the lines.")
+		return errorf(CodeInvalidArguments, "content has a line break, and each line is searched by itself; search for one of the lines.")
 	}
 	expr := a.Content
 	if a.Literal {
@@ -122,12 +127,37 @@ func (a searchFilesArgs) pattern() (*regexp.Regexp, error) {
 	if a.IgnoreCase {
 		expr = "(?i:" + expr + ")"
 	}
-	re, err := regexp.Compile(expr)
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err == nil {
+		if a.steps = steps(tree); a.steps > searchSteps {
+			return errorf(CodeInvalidArguments, "content is too complex a regular expression: with its repetitions written out it has more than %d parts. Use a simpler one.", searchSteps)
+		}
+		a.line, err = regexp.Compile(expr)
+	}
 	if err != nil {
-		return nil, errorf(CodeInvalidArguments, "content is not a regular expression as RE2 knows them (%s); for plain text set literal.",
+		return errorf(CodeInvalidArguments, "content is not a regular expression as RE2 knows them (%s); for plain text set literal.",
 			reason(errors.New(strings.TrimPrefix(err.Error(), "error parsing regexp: "))))
 	}
-	return re, nil
+	if _, plain := a.line.LiteralPrefix(); plain {
+		a.steps = 1
+	}
+	return nil
+}
+
+// steps is about how many a matcher can have to take for one character: RE2 tries all ways through an expression at once,
+// and each is as long as the expression with its repetitions written out. It stops counting where it is too many.
+func steps(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n = min(n+steps(sub), searchSteps+1)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return min(n, searchSteps+1)
 }
 
 func (t *searchFiles) Describe(args json.RawMessage) (Preview, error) {
@@ -206,7 +236,7 @@ func (s *search) directory(ctx context.Context, name, rel string, depth int) err
 	}
 	for _, entry := range entries {
 		if ctx.Err() != nil {
-			return errorf(CodeAborted, "Stopped while searching %s.", s.Path)
+			return s.stopped()
 		}
 		if s.visits++; s.visits > searchVisits {
 			s.limit = fmt.Sprintf("Only the first %d entries were looked at", searchVisits)
@@ -316,7 +346,10 @@ func (s *search) file(ctx context.Context, name, shown string) error {
 	}
 	last := -1 // the last line that was written
 	for i, text := range lines {
-		if !s.line.MatchString(text) {
+		if !s.match(ctx, text) {
+			if ctx.Err() != nil {
+				return s.stopped()
+			}
 			continue
 		}
 		if err := s.count(); err != nil {
@@ -334,10 +367,10 @@ func (s *search) file(ctx context.Context, name, shown string) error {
 			s.write(first, "-", lines[first], nil)
 		}
 		if last < i { // else it was written as a neighbour
-			s.write(i, ":", text, s.line.FindStringIndex(text))
+			s.write(i, ":", text, s.where(ctx, text))
 		}
 		last = max(last, i)
-		for last < min(i+int(s.Context), len(lines)-1) && !s.line.MatchString(lines[last+1]) {
+		for last < min(i+int(s.Context), len(lines)-1) && !s.match(ctx, lines[last+1]) {
 			last++
 			s.write(last, "-", lines[last], nil)
 		}
@@ -345,10 +378,44 @@ func (s *search) file(ctx context.Context, name, shown string) error {
 	return nil
 }
 
+// match tells whether a line matches; it doesn't if the search is stopped meanwhile.
+func (s *search) match(ctx context.Context, text string) bool {
+	if len(text) <= searchWhole {
+		return ctx.Err() == nil && s.line.MatchString(text)
+	}
+	return s.line.MatchReader(&stoppable{ctx, strings.NewReader(text)}) && ctx.Err() == nil
+}
+
+// where is the place of the match in a line that matches.
+func (s *search) where(ctx context.Context, text string) []int {
+	if len(text) <= searchWhole {
+		return s.line.FindStringIndex(text)
+	}
+	return s.line.FindReaderIndex(&stoppable{ctx, strings.NewReader(text)})
+}
+
+// stoppable is a text that ends when its context does.
+type stoppable struct {
+	ctx  context.Context
+	text *strings.Reader
+}
+
+func (r *stoppable) ReadRune() (rune, int, error) {
+	if r.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	return r.text.ReadRune()
+}
+
+func (s *search) stopped() error { return errorf(CodeAborted, "Stopped while searching %s.", s.Path) }
+
+// most is how many bytes of content are looked through.
+func (s *search) most() int64 { return min(searchRead, searchWork/int64(s.steps)) }
+
 // lines reads a file for searching; nil if it is none to search.
 func (s *search) lines(ctx context.Context, name string) ([]string, error) {
 	if ctx.Err() != nil {
-		return nil, errorf(CodeAborted, "Stopped while searching %s.", s.Path)
+		return nil, s.stopped()
 	}
 	file, err := s.w.readIn(s.look, name)
 	var own *Error
@@ -362,8 +429,8 @@ func (s *search) lines(ctx context.Context, name string) ([]string, error) {
 		s.binary++
 		return nil, nil
 	}
-	if s.read += int64(len(file.content)); s.read > searchRead {
-		s.limit = fmt.Sprintf("Only the first %d MiB were looked through", searchRead>>20)
+	if s.read += int64(len(file.content)); s.read > s.most() {
+		s.limit = fmt.Sprintf("Only the first %d MiB were looked through", s.most()>>20)
 		return nil, errEnough
 	}
 	lines := strings.Split(string(file.content), "\n")

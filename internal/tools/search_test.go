@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,44 @@ func TestSearchIsStopped(t *testing.T) {
 	cancel()
 	_, err := p.call(ctx, "search_files", members{"content": "x"})
 	wantCode(t, err, CodeAborted)
+}
+
+// RE2 is linear in the text, but as slow as the expression is long, and reading asks nobody: what would take for ever isn't
+// begun, and what takes long can be stopped in the middle of a line.
+func TestSearchIsBearable(t *testing.T) {
+	p := newPlace(t, Options{})
+	for expr, want := range map[string]int{
+		"abc": 4, "a|b": 1, "(ab|c){3}": 14, "a{2,5}": 6, "(.{1,30}){1,30}x": searchSteps + 1,
+		"(?:[a-z]{0,31}[0-9]){30}x": 965, "((a{100}){5}){2}": searchSteps + 1, strings.Repeat("a?", 400): 801,
+	} {
+		tree, err := syntax.Parse(expr, syntax.Perl)
+		p.must(err)
+		if got := steps(tree); got < want-want/5-3 || got > want+want/5+3 {
+			t.Errorf("%s: %d steps, want about %d", expr, got, want)
+		}
+	}
+	p.refuse("search_files", members{"content": "((a?){100}){10}"}, CodeInvalidArguments, "too complex")
+
+	p.put(filepath.Join(p.dir, "long"), strings.Repeat("a", 1<<20)+"é needle\nb\n", 0o644)
+	if got := p.do("search_files", members{"content": "needl.$"}); !strings.Contains(got, "1: …") || !strings.HasSuffix(got, "aé needle\n[1 matching line in 1 file.]") {
+		t.Errorf("got %q", got)
+	}
+	ctx := &endsAfterLooks{t.Context(), 1000}
+	_, err := p.call(ctx, "search_files", members{"content": "(a?){200}b"})
+	wantCode(t, err, CodeAborted)
+}
+
+// endsAfterLooks is a context that has ended when it was looked at so often.
+type endsAfterLooks struct {
+	context.Context
+	left int
+}
+
+func (c *endsAfterLooks) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return c.Context.Err()
 }
 
 // A search finds what a simple one finds, in the same order.

@@ -174,6 +174,12 @@ func TestWorkspaceHoldsNoProgram(t *testing.T) {
 			t.Errorf("%s: %v", program, err)
 		}
 	}
+	for _, run := range []string{"[" + tool + "]", "[sh, " + link + "]"} { // where commands may write, too
+		err := parse(t, one("run: "+run)).Prepare(Machine{Workspace: t.TempDir(), Writable: []string{"/nowhere", w}, Path: os.Getenv("PATH")})
+		if err == nil || !strings.Contains(err.Error(), "is in "+w+", where the agent could change it") {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
 	if err := parse(t, one("run: [tool]")).Prepare(Machine{Workspace: w, Path: w + ":relative"}); err == nil || !strings.Contains(err.Error(), "no program tool in PATH ("+defaultPath) {
 		t.Errorf("got %v", err)
 	}

@@ -27,6 +27,9 @@ type Machine struct {
 	// Workspace is where the agent can write. No program may be in it. Empty means
 	// that there is none.
 	Workspace string
+	// Writable are the files and directories beside it that commands of the agent may
+	// change, by absolute paths. What holds of the workspace holds of them.
+	Writable []string
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -79,32 +82,39 @@ func (f *File) share() {
 func (m Machine) complete() Machine {
 	var entries []string
 	for _, entry := range filepath.SplitList(m.Path) {
-		if filepath.IsAbs(entry) && !m.writes(entry) {
+		if filepath.IsAbs(entry) && m.writes(entry) == "" {
 			entries = append(entries, entry)
 		}
 	}
 	m.Path = cmp.Or(strings.Join(entries, ":"), defaultPath)
-	if !filepath.IsAbs(m.Home) || m.writes(m.Home) {
+	if !filepath.IsAbs(m.Home) || m.writes(m.Home) != "" {
 		m.Home = "/"
 	}
 	m.TempDir = cmp.Or(m.TempDir, os.TempDir())
 	return m
 }
 
-// writes tells whether a path is in the workspace, where the agent can change it. Whatever can't be looked at is judged by
-// its name.
-func (m Machine) writes(path string) bool {
-	if m.Workspace == "" {
-		return false
-	}
+// writes says in which place the agent can change a path, in words; "" if it can't. Whatever can't be looked at is judged
+// by its name.
+func (m Machine) writes(path string) (where string) {
 	real := func(path string) string {
 		if r, err := filepath.EvalSymlinks(path); err == nil {
 			return r
 		}
 		return filepath.Clean(path)
 	}
-	dir, path := real(m.Workspace), real(path)
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	path = real(path)
+	for _, place := range append([]string{m.Workspace}, m.Writable...) {
+		dir := real(place)
+		switch {
+		case place == "" || path != dir && !strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"):
+			continue
+		case place == m.Workspace:
+			return "the workspace"
+		}
+		return place
+	}
+	return ""
 }
 
 func (m Machine) prepare(p *problems, a *Action) *place {
@@ -150,8 +160,11 @@ func (m Machine) checkScripts(p *problems, a *Action, dir string) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && m.writes(path) {
-			p.add(arg.line, "%s is in the workspace, where the agent could change it; put it somewhere else", path)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return
+		}
+		if where := m.writes(path); where != "" {
+			p.add(arg.line, "%s is in %s, where the agent could change it; put it somewhere else", path, where)
 		}
 	})
 }
@@ -170,8 +183,8 @@ func (m Machine) find(program string) (string, error) {
 		if err != nil || !info.Mode().IsRegular() || unix.Access(path, unix.X_OK) != nil {
 			continue
 		}
-		if m.writes(path) {
-			return "", fmt.Errorf("the program %s is in the workspace, where the agent could change it; put it somewhere else", path)
+		if where := m.writes(path); where != "" {
+			return "", fmt.Errorf("the program %s is in %s, where the agent could change it; put it somewhere else", path, where)
 		}
 		return path, nil
 	}

@@ -63,7 +63,21 @@ var attacks = map[string]func(args []string) error{
 		var old unix.Rlimit
 		return unix.Prlimit(int(pid(args)), unix.RLIMIT_NOFILE, nil, &old)
 	},
-	"priority":        func(args []string) error { return unix.Setpriority(unix.PRIO_PROCESS, int(pid(args)), 0) },
+	"priority": func(args []string) error { return unix.Setpriority(unix.PRIO_PROCESS, int(pid(args)), 0) },
+	"processors": func(args []string) error {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(int(pid(args)), &set); err != nil {
+			return err
+		}
+		return unix.SchedSetaffinity(int(pid(args)), &set)
+	},
+	"watch": func(args []string) error {
+		fd, err := unix.InotifyInit()
+		if err == nil {
+			_, err = unix.InotifyAddWatch(fd, args[0], unix.IN_CREATE)
+		}
+		return err
+	},
 	"priority of all": func([]string) error { return unix.Setpriority(unix.PRIO_USER, 0, 0) },
 	"shared memory": func([]string) error {
 		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
@@ -258,6 +272,8 @@ func TestAttacks(t *testing.T) {
 		{"take descriptor", []string{bot}, true, true},
 		{"limits", []string{bot}, true, true},
 		{"priority", []string{bot}, true, true},
+		{"processors", []string{bot}, true, true},
+		{"watch", []string{p.secrets}, true, true},
 		{"priority of all", nil, true, false},
 		{"shared memory", nil, true, true},
 		{"set-user-id", []string{script}, true, true},

@@ -54,8 +54,9 @@ func policy(goarch string, network bool) seccomp.Policy {
 	}
 	return seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
-		// These have their flags and modes in memory, where no filter can look.
-		Syscalls: []seccomp.SyscallGroup{denied, {Names: []string{"clone3", "openat2"}, Action: notThere}},
+		// The first two have their flags and modes in memory, where no filter can look. The last tells the names in
+		// directories that can't be listed: Landlock isn't asked about watching.
+		Syscalls: []seccomp.SyscallGroup{denied, {Names: []string{"clone3", "openat2", "inotify_add_watch"}, Action: notThere}},
 	}
 }
 
@@ -76,6 +77,7 @@ func conditions() []seccomp.NameWithConditions {
 		when("sched_setscheduler", isNot(0, 0)),
 		when("sched_setparam", isNot(0, 0)),
 		when("sched_setattr", isNot(0, 0)),
+		when("sched_setaffinity", isNot(0, 0)), // all of a program on one processor, which is kept busy
 	}
 }
 

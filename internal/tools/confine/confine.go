@@ -39,11 +39,11 @@ type brief struct {
 	Network bool     `json:"network"`
 }
 
-// What usual programs need. The rest of the file system can't even be looked at. Of /etc there is what every user of the
-// machine may read.
+// What usual programs need. The rest of the file system can't even be looked at. Of what administrators fill (/etc, /opt)
+// there is what every user of the machine may read: commands are our own user, who may own more there than we know of.
 var (
-	systemRead    = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"}
-	systemPublic  = []string{"/etc", "/etc/resolv.conf"} // the latter is often a link that leads out
+	systemRead    = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
+	systemPublic  = []string{"/opt", "/etc", "/etc/resolv.conf"} // the last is often a link that leads out
 	systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 )
 

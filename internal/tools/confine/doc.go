@@ -31,6 +31,11 @@
 //
 // # What doesn't
 //
+// Landlock has no word for changing what a file is, as opposed to what is in it: a command can change the mode, the times,
+// the group and the extended attributes of every file that our own user owns, our own files included. It can't read or
+// write them afterwards either, but others may, or we may not: a journal that was closed in this way is not opened at the
+// next start until somebody has put its mode right.
+//
 // Processor time, memory and disk are not limited. What every user of the machine may read below /usr, /etc and /opt can
 // be read, and the names and arguments of all processes. A fault in the kernel is a way out.
 package confine

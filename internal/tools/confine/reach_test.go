@@ -95,6 +95,28 @@ func TestPublicIsWhatEverybodyMayRead(t *testing.T) {
 	}
 }
 
+// What only our own user may read is none of a command's business, also where administrators install programs.
+func TestOptIsPublicOnly(t *testing.T) {
+	base := tree(t, map[string]os.FileMode{"opt/tool/bin/tool": 0o755, "opt/tool/.env.old": 0o600, "opt/backup": os.ModeDir | 0o700, "opt/backup/journal.db": 0o644})
+	defer func(read, public []string) { systemRead, systemPublic = read, public }(systemRead, systemPublic)
+	in := func(paths []string) (out []string) {
+		for _, path := range paths {
+			if path == "/opt" {
+				out = append(out, filepath.Join(base, path))
+			}
+		}
+		return out
+	}
+	systemRead, systemPublic = in(systemRead), in(systemPublic)
+	var s Sandbox
+	if err := s.system(hidden{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"opt/tool/bin"}, below(base, s.brief.Read)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Whatever is hidden, no path that is given contains it, lies in it, or is it; and nothing else is lost.
 func TestExpandProperty(t *testing.T) {
 	files := map[string]os.FileMode{}
