@@ -184,7 +184,7 @@ func (t *writeFile) Spec() Spec {
 		InputSchema: object([]string{"path", "content"}, map[string]*jsonschema.Schema{
 			"path":    pathSchema("Path of the file, relative to the workspace."),
 			"content": {Type: "string", Description: "The whole new content."},
-			"version": versionSchema(`Replace this version and no other, as read_file or a change printed it: sha256:…; "none": there may be no such file yet. Left out: whatever is there is replaced.`, `^(sha256:[0-9a-f]{12}|none)$`),
+			"version": versionSchema(`Replace this version and no other, as read_file or a change printed it: sha256:…; "none": there may be no such file yet. Left out: whatever is there is replaced.`, `^(sha256:[0-9a-f]{32}|none)$`),
 		}),
 		Annotations: Annotations{Title: "Write a file", DestructiveHint: ptr(true), IdempotentHint: true, OpenWorldHint: ptr(false)},
 	}
@@ -279,7 +279,7 @@ func (t *editFile) Spec() Spec {
 			"old_string":  {Type: "string", Description: "The exact text to replace.", MinLength: ptr(1)},
 			"new_string":  {Type: "string", Description: "The text to put in its place; empty to delete."},
 			"replace_all": {Type: "boolean", Description: "Replace every occurrence."},
-			"version":     versionSchema("The version that the edit is made for, as read_file or the change before printed it: sha256:…", `^sha256:[0-9a-f]{12}$`),
+			"version":     versionSchema("The version that the edit is made for, as read_file or the change before printed it: sha256:…", `^sha256:[0-9a-f]{32}$`),
 		}),
 		Annotations: Annotations{Title: "Edit a file", DestructiveHint: ptr(true), OpenWorldHint: ptr(false)},
 	}

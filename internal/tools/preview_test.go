@@ -108,7 +108,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-var versionShown = regexp.MustCompile(`sha256:[0-9a-f]{12}`)
+var versionShown = regexp.MustCompile(`sha256:[0-9a-f]{32}`)
 
 // The preview is complete: the arguments can be read back from what is shown.
 func TestPreviewIsComplete(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // # Versions
 //
-// A file's version is a short hash of its whole content. read_file prints it, and
+// A file's version is a hash of its whole content. read_file prints it, and
 // so does every change. A change names the version that it was made for, so what
 // people approve is the change of that content and no other; it is checked when
 // the change is carried out, on the file that is then open. Nothing is kept
@@ -19,7 +19,9 @@ import (
 
 const (
 	versionPrefix = "sha256:"
-	versionDigits = 12
+	// versionDigits are so many that nobody finds two contents with the same ones: with
+	// 12, an agent that may write could have one of them approved and edit the other.
+	versionDigits = 32
 
 	// absent is the version of a file that isn't there.
 	absent = "none"
