@@ -117,11 +117,11 @@ func TestAnEditIsApprovedForOneVersion(t *testing.T) {
 				if err := os.WriteFile(file, []byte("replicas: 2\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				w.settings.Model = script(t, `[{"toolCalls":[{"id":"c1","name":"edit_file","arguments":{"path":"deploy.yaml","old_string":"replicas:","new_string":"# scaled\nreplicas:","version":"sha256:e3e28ba0ad9f"}}]},{"text":"So."}]`)
+				w.settings.Model = script(t, `[{"toolCalls":[{"id":"c1","name":"edit_file","arguments":{"path":"deploy.yaml","old_string":"replicas:","new_string":"# scaled\nreplicas:","version":"sha256:e3e28ba0ad9ff6f4205af6251eb16391"}}]},{"text":"So."}]`)
 			}, func(w *world) {
 				thread := w.ask("alice", "scale")
 				card := w.card(thread)
-				mustSay(t, card.text, "Edit deploy.yaml", "Only if the file is still as the agent knows it (version sha256:e3e28ba0ad9f).")
+				mustSay(t, card.text, "Edit deploy.yaml", "Only if the file is still as the agent knows it (version sha256:e3e28ba0ad9ff6f4205af6251eb16391).")
 				if meanwhile != "" {
 					if err := os.WriteFile(file, []byte(meanwhile), 0o644); err != nil {
 						t.Fatal(err)

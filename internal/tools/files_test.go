@@ -16,7 +16,7 @@ import (
 )
 
 // anyVersion is well-formed and no file's.
-const anyVersion = "sha256:000000000000"
+const anyVersion = "sha256:00000000000000000000000000000000"
 
 // place is a workspace beside other directories, and its tools.
 type place struct {
