@@ -321,6 +321,9 @@ type knownTools struct {
 	dir     string
 }
 
+// nobody is who the tools that reach people could reach here, if they were called.
+type nobody struct{ tools.Messenger }
+
 func openKnownTools() (_ *knownTools, err error) {
 	k := &knownTools{}
 	if k.dir, err = os.MkdirTemp("", "approvalbot-policy-"); err != nil { // the tools want a workspace
@@ -331,7 +334,10 @@ func openKnownTools() (_ *knownTools, err error) {
 			k.close()
 		}
 	}()
-	if k.builtin, err = tools.OpenBuiltin(tools.Options{Workspace: k.dir, Shell: tools.ShellUnconfined}); err != nil {
+	if k.builtin, err = tools.OpenBuiltin(tools.Options{
+		Workspace: k.dir, Shell: tools.ShellUnconfined, Messenger: nobody{},
+		HTTP: &tools.HTTPOptions{Allow: strings.FieldsFunc(os.Getenv("APPROVALBOT_HTTP_ALLOW"), func(r rune) bool { return r == ',' || r == ' ' })},
+	}); err != nil {
 		return nil, err
 	}
 	k.set, err = tools.NewSet(k.builtin.Tools()...)
@@ -356,6 +362,10 @@ func (k *knownTools) call(c policy.Call, given map[string]bool) (policy.Call, []
 			notes = append(notes, "such a call ends before it is judged, because of its arguments: "+err.Error())
 		} else {
 			about = agent.PolicyCall(tool, args)
+			_, err := tool.Describe(args)
+			if e, ok := errors.AsType[*tools.Error](err); ok && (e.Code == tools.CodeInvalidArguments || e.Code == tools.CodeNotAllowed) {
+				notes = append(notes, "such a call ends before it is judged, because of its arguments: "+e.Message)
+			}
 		}
 	}
 	about.Requesters, about.Channel, about.Session, about.Now = c.Requesters, c.Channel, c.Session, c.Now

@@ -270,6 +270,7 @@ type input struct {
 	call      *Call
 	requester string
 	args      ref.Val
+	allows    bool // of an allow rule, for which nothing known is not enough
 	programs  ref.Val
 	people    ref.Val
 }
@@ -321,14 +322,23 @@ func (in *input) ResolveName(name string) (any, bool) {
 }
 
 // known are the programs of a command. Of one that wasn't understood they are not known,
-// and a list that lacks some would be worse than none.
+// and a list that lacks some would be worse than none. That holds for whoever runs a
+// command: a program that is told to run another (sudo) is one that isn't understood.
+//
+// Of a call that names no program an allow rule learns nothing by them. "All of them are
+// harmless" is true of no program at all: of a tool that runs commands under another
+// argument's name, of a file that is written, of a redirection alone.
 func (in *input) known() ref.Val {
+	c := in.call
 	if in.programs == nil {
-		if in.text() != "" && !in.call.Parsed {
+		if !c.Parsed && (in.text() != "" || len(c.Programs) > 0) {
 			in.programs = types.NewErrFromString("which programs the command runs is not known, because it could not be understood whole")
 		} else {
-			in.programs = types.NewStringList(types.DefaultTypeAdapter, in.call.Programs)
+			in.programs = types.NewStringList(types.DefaultTypeAdapter, c.Programs)
 		}
+	}
+	if in.allows && len(c.Programs) == 0 && !types.IsError(in.programs) {
+		return types.NewErrFromString("the call names no program")
 	}
 	return in.programs
 }

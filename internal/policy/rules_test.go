@@ -449,3 +449,31 @@ func BenchmarkDecideRules(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "µs/decision")
 }
+
+// A list of programs in which there is nothing says nothing: an allow rule that wants all of them to be harmless doesn't
+// hold of a tool that runs commands by another argument's name, and nothing holds of a program that runs others.
+func TestProgramsThatAreNotKnown(t *testing.T) {
+	p := under(t, OnRequest, load(t, `
+rules:
+  - {name: harmless, tool: "*", when: 'command.programs.all(p, p in ["ls", "sudo"])', effect: allow}
+  - {name: subset, tool: "*", when: 'sets.contains(["ls", "sudo"], command.programs)', effect: allow}
+  - {name: restarts, tool: "*", when: '"systemctl" in command.programs', effect: deny}
+`))
+	for name, c := range map[string]struct {
+		call Call
+		want Type
+	}{
+		"a command":                         {Call{Tool: "shell", Args: args(`{"command":"ls"}`), Programs: []string{"ls"}, Parsed: true}, Allow},
+		"a redirection alone":               {Call{Tool: "shell", Args: args(`{"command":"> a"}`), Parsed: true}, Ask},
+		"another argument's name":           {Call{Tool: "mcp__x__exec", Args: args(`{"cmd":"rm -rf ."}`)}, Ask},
+		"a command as a list":               {Call{Tool: "mcp__x__exec", Args: args(`{"command":["rm","."]}`)}, Ask},
+		"no command at all":                 {Call{Tool: "write_file", Args: args(`{"path":"a","content":"b"}`), Path: "a"}, Ask},
+		"an action whose program runs more": {Call{Tool: "restart", Args: args(`{"service":"web"}`), Programs: []string{"sudo"}}, Deny},
+		"an action":                         {Call{Tool: "list", Args: args(`{}`), Programs: []string{"ls"}, Parsed: true}, Allow},
+	} {
+		c.call.Destructive, c.call.OpenWorld = true, true
+		if d := p.Decide(c.call); d.Type != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, d.Type, d.Reason, c.want)
+		}
+	}
+}
