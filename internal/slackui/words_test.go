@@ -40,7 +40,7 @@ func TestEndings(t *testing.T) {
 func TestWhyTheOutcomeIsUnknown(t *testing.T) {
 	for reason, want := range map[string]string{
 		"The MCP server files ended while it worked on the call. Whether the call was performed is not known.": "The MCP server files ended while it worked on the call.",
-		"Approvalbot restarted while this was running. Whether it was performed is not known.":                  "Approvalbot restarted while this was running.",
+		"Approvalbot restarted while this was running. Whether it was performed is not known.":                 "Approvalbot restarted while this was running.",
 	} {
 		s := askedShell("date").approve("call_1", bob).started("call_1").finish("call_1", ledger.ToolFinished{State: ledger.OutputError, Code: codeUnknown, Reason: reason})
 		want = "Approved by @bob, 2026-03-04 09:30 UTC. Outcome unknown: " + want + " It may have been performed, and will not be run again."
