@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,7 +77,7 @@ func (k *knownTools) openTools(file *actions.File) (err error) {
 		}
 	}()
 	k.builtin, err = tools.OpenBuiltin(tools.Options{
-		Workspace: k.dir, Shell: tools.ShellUnconfined, HTTP: &tools.HTTPOptions{}, Messenger: messenger{},
+		Workspace: k.dir, Shell: tools.ShellUnconfined, HTTP: &tools.HTTPOptions{Allow: allowedHosts()}, Messenger: messenger{},
 	})
 	if err != nil {
 		return err
@@ -87,6 +88,15 @@ func (k *knownTools) openTools(file *actions.File) (err error) {
 	}
 	k.set, err = tools.NewSet(all...)
 	return err
+}
+
+// allowedHosts are those of APPROVALBOT_HTTP_ALLOW, if they are well-formed: a call to others ends before it is judged.
+func allowedHosts() []string {
+	hosts := strings.FieldsFunc(os.Getenv("APPROVALBOT_HTTP_ALLOW"), func(r rune) bool { return r == ',' || r == ' ' })
+	if tools.CheckHosts(hosts) != nil {
+		return nil
+	}
+	return hosts
 }
 
 func (k *knownTools) close() {
@@ -133,6 +143,14 @@ type knowledge struct {
 	unknown string   // what isn't known of the tool; "" if all is
 }
 
+// impossible notes that the tool itself finds the arguments impossible.
+func (k *knowledge) impossible(tool tools.Tool, args json.RawMessage) {
+	_, err := tool.Describe(args)
+	if e, ok := errors.AsType[*tools.Error](err); ok && (e.Code == tools.CodeInvalidArguments || e.Code == tools.CodeNotAllowed) {
+		k.wrong = append(k.wrong, "such a call ends before it is judged, because of its arguments: "+e.Message)
+	}
+}
+
 // call adds what the tool knows of a call; of a tool that isn't known, what is assumed of everyone.
 func (k *knownTools) call(c policy.Call, given map[string]bool) (policy.Call, knowledge) {
 	var known knowledge
@@ -149,6 +167,7 @@ func (k *knownTools) call(c policy.Call, given map[string]bool) (policy.Call, kn
 		known.from = k.place(tool)
 		if args, ok := fits(tool.Spec()); ok {
 			about = agent.PolicyCall(tool, args)
+			known.impossible(tool, args)
 		}
 	} else if spec, ok := k.seen[c.Tool]; ok {
 		known.from = "its MCP server, as it defined it last"

@@ -361,3 +361,34 @@ func TestPolicyCheckAndExplain(t *testing.T) {
 		}
 	}
 }
+
+// What a rule sees of a call of a built-in tool is what policy explain and policy test see: also of those that reach beyond
+// the workspace.
+func TestExplainKnowsEveryBuiltInTool(t *testing.T) {
+	file := policyFile(t, `rules:
+  - {name: elsewhere, tool: http_request, when: host.endsWith(".example.com"), effect: deny}
+tests:
+  - {tool: http_request, args: {method: GET, url: "https://API.example.com.:8443/x"}, expect: deny, rule: elsewhere}
+  - {tool: post_message, args: {to: "#all", text: hello}, expect: ask, risk: high}
+  - {tool: lookup_user, args: {query: alice}, expect: allow}
+`)
+	out, err := checked(t, file, usual, func(out *strings.Builder, p *policy.Policy, f *policy.File, known *knownTools) error {
+		return testPolicy(out, "p.yaml", usual, p, f, known)
+	})
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for url, want := range map[string]string{
+		"https://API.example.com.:8443/x": "api.example.com",
+		"https://x@api.example.com/":      "such a call ends before it is judged",
+		"http://127.0.0.1/":               "such a call ends before it is judged",
+	} {
+		out, err := checked(t, file, usual, func(out *strings.Builder, p *policy.Policy, f *policy.File, known *knownTools) error {
+			call, notes := known.call(policy.Call{Tool: "http_request", Args: []byte(`{"method":"GET","url":"` + url + `"}`)}, nil)
+			return explainPolicy(out, p, call, notes)
+		})
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: no %q in\n%s\n%v", url, want, out, err)
+		}
+	}
+}

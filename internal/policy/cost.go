@@ -23,7 +23,7 @@ func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint
 	switch function {
 	case operators.Add:
 		units += weight(result) * 4 // it also takes memory
-	case operators.Equals, operators.NotEquals:
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		units += min(weight(args[0]), weight(args[len(args)-1]))
 	case operators.In:
 		if list, ok := args[len(args)-1].(traits.Lister); ok {
@@ -33,10 +33,33 @@ func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint
 		units += weight(args[0]) * 8
 	case "contains", "startsWith", "endsWith", "lowerAscii", "string", "int", "double", "timestamp", "duration":
 		units += weight(args[0])
+	case "sets.contains", "sets.intersects", "sets.equivalent":
+		a, isList := args[0].(traits.Lister)
+		b, areLists := args[1].(traits.Lister)
+		if isList && areLists {
+			units += comparisons(a, b)
+		}
 	default:
-		return nil
+		if units = texts(args); units == 1 {
+			return nil
+		}
 	}
 	return &units
+}
+
+// texts is the price of a function of which nothing else is known: it may read each text
+// that it gets, as size does to count its characters.
+func texts(args []ref.Val) (units uint64) {
+	units = 1
+	for _, a := range args {
+		switch a := a.(type) {
+		case types.String:
+			units += uint64(len(a)) / 64
+		case types.Bytes:
+			units += uint64(len(a)) / 64
+		}
+	}
+	return units
 }
 
 // weight is how much there is of a value: a unit for 64 bytes of a text and for each

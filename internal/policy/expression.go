@@ -20,7 +20,6 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/ext"
 )
 
 // A Variable is something that a condition may ask for.
@@ -69,7 +68,6 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	options := []cel.EnvOption{
 		// Only what a condition needs. The strings extension is left out: replace and
 		// join can make a long text of two short ones before a limit on cost is looked at.
-		ext.Sets(),
 		cel.Function("lowerAscii", cel.MemberOverload("string_lower_ascii_policy", []*cel.Type{cel.StringType}, cel.StringType,
 			cel.UnaryBinding(func(v ref.Val) ref.Val { return types.String(lowerASCII(string(v.(types.String)))) }))),
 		cel.DefaultUTCTimeZone(true),
@@ -81,6 +79,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 			cel.ValidateHomogeneousAggregateLiterals(), cel.ValidateComprehensionNestingLimit(maxNesting),
 		),
 	}
+	options = append(options, sets()...)
 	for _, v := range Variables {
 		options = append(options, cel.Variable(v.Name, v.typ))
 	}
@@ -130,7 +129,7 @@ func compile(text string) (*expression, []expressionError) {
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, []expressionError{{1, 0, fmt.Sprintf("it has to be true or false, and gives a %s", cel.FormatCELType(t))}}
 	}
-	if wrong := wrongZones(checked); wrong != nil {
+	if wrong := append(wrongZones(checked), openPatterns(checked)...); wrong != nil {
 		return nil, wrong
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
@@ -202,6 +201,25 @@ func wrongZones(checked *cel.Ast) (wrong []expressionError) {
 	return wrong
 }
 
+// openPatterns finds regular expressions that aren't written out. One that a call brings
+// along is made ready before anybody sees how large it is, and it would be the call that
+// says what it is looked through for.
+func openPatterns(checked *cel.Ast) (wrong []expressionError) {
+	tree := checked.NativeRep()
+	calls := ast.MatchDescendants(ast.NavigateAST(tree), func(e ast.NavigableExpr) bool {
+		return e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "matches"
+	})
+	for _, c := range calls {
+		args := c.AsCall().Args()
+		if len(args) == 0 || args[len(args)-1].Kind() == ast.LiteralKind {
+			continue
+		}
+		at := tree.SourceInfo().GetStartLocation(args[len(args)-1].ID())
+		wrong = append(wrong, expressionError{max(at.Line(), 1), max(at.Column(), 0), "the regular expression of matches has to be written out, in quotes: what stands in a call can't say what it is searched for"})
+	}
+	return wrong
+}
+
 var numericZone = regexp.MustCompile(`^[+-]?\d{1,2}:\d{2}$`)
 
 const syntaxError = "Syntax error: "
@@ -253,12 +271,15 @@ func (e *expression) eval(in *input) (bool, error) {
 	return bool(is), nil
 }
 
+// tooLong is in what CEL says of an evaluation that was given up.
+const tooLong = "cost limit exceeded"
+
 func plainly(err error) error {
 	message := err.Error()
 	if key, ok := strings.CutPrefix(message, "no such key: "); ok {
 		return fmt.Errorf("there is no argument %s", key)
 	}
-	if strings.Contains(message, "cost limit exceeded") {
+	if strings.Contains(message, tooLong) {
 		return errors.New("it took too long")
 	}
 	return errors.New(message)
@@ -270,6 +291,7 @@ type input struct {
 	call      *Call
 	requester string
 	args      ref.Val
+	allows    bool // of an allow rule, for which nothing known is not enough
 	programs  ref.Val
 	people    ref.Val
 }
@@ -321,14 +343,23 @@ func (in *input) ResolveName(name string) (any, bool) {
 }
 
 // known are the programs of a command. Of one that wasn't understood they are not known,
-// and a list that lacks some would be worse than none.
+// and a list that lacks some would be worse than none. That holds for whoever runs a
+// command: a program that is told to run another (sudo) is one that isn't understood.
+//
+// Of a call that names no program an allow rule learns nothing by them. "All of them are
+// harmless" is true of no program at all: of a tool that runs commands under another
+// argument's name, of a file that is written, of a redirection alone.
 func (in *input) known() ref.Val {
+	c := in.call
 	if in.programs == nil {
-		if in.text() != "" && !in.call.Parsed {
+		if !c.Parsed && (in.text() != "" || len(c.Programs) > 0) {
 			in.programs = types.NewErrFromString("which programs the command runs is not known, because it could not be understood whole")
 		} else {
-			in.programs = types.NewStringList(types.DefaultTypeAdapter, in.call.Programs)
+			in.programs = types.NewStringList(types.DefaultTypeAdapter, c.Programs)
 		}
+	}
+	if in.allows && len(c.Programs) == 0 && !types.IsError(in.programs) {
+		return types.NewErrFromString("the call names no program")
 	}
 	return in.programs
 }

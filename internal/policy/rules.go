@@ -262,6 +262,7 @@ func (r *Rule) matches(in *input) (bool, error) {
 		return true, nil
 	}
 	all := r.Effect == Allow
+	in.allows = all
 	people := in.call.Requesters
 	if !r.when.perRequester || len(people) == 0 {
 		people = nobody

@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,7 +124,9 @@ func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 	case endStopped:
 		p.say(". ").strong("Stopped while it was running.").say(" It may be partly performed.")
 	case endUnknown:
-		p.say(". ").strong("Outcome unknown").say(": approvalbot ended while it was running. It may have been performed, and will not be run again.")
+		why, _, _ := strings.Cut(c.Finished.Reason, ". ")
+		why = strings.TrimRight(v.line(cmp.Or(why, "approvalbot ended while it was running"), maxReasonChars), ".")
+		p.say(". ").strong("Outcome unknown").say(": " + why + ". It may have been performed, and will not be run again.")
 	default:
 		v.denial(p, c, run, end)
 	}

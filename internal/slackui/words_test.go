@@ -36,6 +36,20 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// Why nobody knows is what is recorded: not every end of which nothing is known is an end of ours.
+func TestWhyTheOutcomeIsUnknown(t *testing.T) {
+	for reason, want := range map[string]string{
+		"The MCP server files ended while it worked on the call. Whether the call was performed is not known.": "The MCP server files ended while it worked on the call.",
+		"Approvalbot restarted while this was running. Whether it was performed is not known.":                 "Approvalbot restarted while this was running.",
+	} {
+		s := askedShell("date").approve("call_1", bob).started("call_1").finish("call_1", ledger.ToolFinished{State: ledger.OutputError, Code: codeUnknown, Reason: reason})
+		want = "Approved by @bob, 2026-03-04 09:30 UTC. Outcome unknown: " + want + " It may have been performed, and will not be run again."
+		if got := testRenderer().outcome(s.call("call_1"), &s.run).plain.String(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // TestEndingsThatCantBe: a journal that can't be is shown as what it says, and
 // never as more than that.
 func TestEndingsThatCantBe(t *testing.T) {

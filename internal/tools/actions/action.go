@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"approvalbot/internal/tools"
+	"approvalbot/internal/tools/command"
 	"approvalbot/internal/tools/process"
 )
 
@@ -99,12 +100,20 @@ func (a *Action) Definition() any {
 	}{a.definition, a.place}
 }
 
-// Facts implements [tools.Factual]. A program that runs others says nothing of what they are.
-func (a *Action) Facts(json.RawMessage) tools.Facts {
-	program := a.program()
-	name := family(program)
-	runsOthers := evaluators[name] != nil || slices.Contains(remote, name) || slices.Contains(wrappers, name)
-	return tools.Facts{Programs: []string{program}, Parsed: !runsOthers}
+// Facts implements [tools.Factual]. Rules read it as they read a command of the shell: what it would run there is what
+// runs here, and a program that runs others is read the same way.
+func (a *Action) Facts(args json.RawMessage) tools.Facts {
+	unknown := tools.Facts{Programs: []string{a.program()}}
+	values, err := a.values(args)
+	if err != nil {
+		return unknown
+	}
+	argv, err := a.argv(values)
+	if err != nil {
+		return unknown
+	}
+	analysis := command.Parse(commandLine(argv))
+	return tools.Facts{Programs: analysis.Programs, Parsed: analysis.Complete}
 }
 
 // program is the program as the file names it.
@@ -213,11 +222,11 @@ func (a *Action) Call(ctx context.Context, args json.RawMessage) (tools.Output, 
 	}
 	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	command := process.Command{Argv: argv, Dir: a.place.directory(), Env: env, MaxOutput: a.maxOutput}
+	program := process.Command{Argv: argv, Dir: a.place.directory(), Env: env, MaxOutput: a.maxOutput}
 	if len(known) > 0 {
-		command.Filter = func(r io.Reader) io.Reader { return newScrubber(r, known) }
+		program.Filter = func(r io.Reader) io.Reader { return newScrubber(r, known) }
 	}
-	end, err := command.Run(limited)
+	end, err := program.Run(limited)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return tools.Output{}, errNotBegun

@@ -246,16 +246,22 @@ confirm: true
 	}
 }
 
+// A rule reads the programs of an action as it reads those of a command: by name and by path, and through programs that
+// run others.
 func TestFacts(t *testing.T) {
 	for run, want := range map[string]tools.Facts{
-		`[kubectl, get, pods]`:        {Programs: []string{"kubectl"}, Parsed: true},
-		`[sudo, -n, reboot]`:          {Programs: []string{"sudo"}},
-		`[/bin/bash, -c, "rm -rf x"]`: {Programs: []string{"/bin/bash"}},
-		`[/usr/bin/python3.12, x.py]`: {Programs: []string{"/usr/bin/python3.12"}},
-		`[ssh, web1, reboot]`:         {Programs: []string{"ssh"}},
+		`[kubectl, get, pods]`:          {Programs: []string{"kubectl"}, Parsed: true},
+		`[/usr/bin/Kubectl, get, pods]`: {Programs: []string{"/usr/bin/Kubectl", "Kubectl", "/usr/bin/kubectl", "kubectl"}, Parsed: true},
+		`[sudo, -n, reboot]`:            {Programs: []string{"sudo", "reboot"}, Parsed: true},
+		`[sh, -c, 'rm "$1"', sh, a]`:    {Programs: []string{"sh", "rm"}, Parsed: true},
 	} {
-		if diff := cmp.Diff(want, tools.FactsOf(parse(t, one("run: "+run)).Actions()[0], nil)); diff != "" {
+		if diff := cmp.Diff(want, tools.FactsOf(parse(t, one("run: "+run)).Actions()[0], json.RawMessage(`{}`))); diff != "" {
 			t.Errorf("%s: %s", run, diff)
+		}
+	}
+	for _, run := range []string{`[/bin/bash, -c, "rm -rf x"]`, `[/usr/bin/python3.12, -c, "x()"]`, `[ssh, web1, reboot]`, `[eval, "rm -rf x"]`} {
+		if f := tools.FactsOf(parse(t, one("run: "+run)).Actions()[0], json.RawMessage(`{}`)); f.Parsed || len(f.Programs) == 0 {
+			t.Errorf("%s: %+v", run, f)
 		}
 	}
 }

@@ -245,3 +245,45 @@ func TestManual(t *testing.T) {
 	secrets, _, _ := strings.Cut(rest, "```")
 	parse(t, one("run: [ls]\nsecrets:"+secrets))
 }
+
+// A value that would be code, or name the program that runs, is refused however the option before it is written; and
+// where it is neither it is taken.
+func TestValuesThatWouldRun(t *testing.T) {
+	load := func(run string) error {
+		inputs := "inputs: {x: {type: string}}"
+		if strings.Contains(run, "{{c}}") {
+			inputs = strings.Replace("inputs: {x: {type: string}, c: {type: string, enum: [a, b]}}", "x: {type: string}, ", strings.Repeat("x: {type: string}, ", strings.Count(run, "{{x}}")), 1)
+		}
+		_, err := Parse("actions.yaml", []byte(one(inputs+"\nrun: "+run)), anyone)
+		return err
+	}
+	for _, run := range []string{
+		`[sh, -ce, "{{x}}"]`, `[bash, -cx, "{{x}}"]`, `[sh, -c, --, "{{x}}"]`, `[sh, -c, -e, "{{x}}"]`, `[perl, "-e{{x}}"]`, `[perl, "-ne{{x}}"]`, `[node, "--eval={{x}}"]`,
+		`[psql, "--command={{x}}"]`, `[python3, "-c{{x}}"]`, `[su, root, "-c{{x}}"]`, `[su, root, "--command={{x}}"]`, `[lua5.4, -e, "{{x}}"]`, `[Rscript, -e, "{{x}}"]`,
+		`[mongosh, --eval, "{{x}}"]`, `[tar, "--to-command={{x}}", -xf, a]`, `[rsync, -e, "{{x}}", a, b]`, `[env, -S, "{{x}}"]`, `[vim, -c, "{{x}}"]`, `[gdb, -ex, "{{x}}"]`,
+		`[sh, -c, 'exec "$@"', sh, sudo, bash, -c, "{{x}}"]`, `[sed, -e, s/a/b/, -e, "{{x}}", a]`,
+	} {
+		if err := load(run); err == nil || !strings.Contains(err.Error(), "can't stand in code") {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
+	for _, run := range []string{
+		`[sudo, "{{x}}"]`, `[sudo, -n, "{{x}}"]`, `[sudo, -u, www, "{{x}}"]`, `[sudo, --, "{{x}}"]`, `[env, A=b, "{{x}}"]`, `[timeout, "10", "{{x}}"]`, `[timeout, -k, "5", "10", "{{x}}"]`,
+		`[nice, -n, "10", "{{x}}"]`, `[nohup, "{{x}}"]`, `[xargs, "{{x}}"]`, `[find, /srv, -exec, "{{x}}", ";"]`, `[bash, "{{x}}"]`, `[bash, -x, "{{x}}"]`, `[python3, "{{x}}"]`,
+		`[sudo, bash, "{{x}}"]`, `[chroot, /srv, "{{x}}"]`, `[sudo, timeout, "5", "{{x}}"]`,
+	} {
+		if err := load(run); err == nil || !strings.Contains(err.Error(), "which program runs can't be an input") {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
+	for _, run := range []string{
+		`[sh, -c, 'echo "$1"', sh, "{{x}}"]`, `[sh, -ec, 'echo "$0"', "{{x}}"]`, `[bash, "{{c}}"]`, `[sudo, "{{c}}"]`, `[sudo, -u, "{{x}}", systemctl, restart, web]`, `[sudo, systemctl, restart, "{{x}}"]`,
+		`[timeout, "{{x}}", systemctl, restart, web]`, `[env, A=b, systemctl, restart, "{{x}}"]`, `[nice, -n, "{{x}}", ls]`, `[find, "{{x}}", -name, a]`, `[psql, -U, "{{x}}", -d, app]`,
+		`[git, switch, -c, "{{x}}"]`, `[python3, /srv/x.py, "{{x}}"]`, `[python3, /srv/x.py, -c, "{{c}}"]`, `[bash, /srv/deploy.sh, "{{x}}"]`, `[rsync, -a, "{{x}}", /srv]`, `[sed, -n, 1p, "{{x}}"]`,
+		`[kubectl, scale, "deployment/{{x}}", "--replicas={{c}}"]`, `[tar, -xf, "{{x}}"]`,
+	} {
+		if err := load(run); err != nil {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
+}

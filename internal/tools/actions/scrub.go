@@ -19,7 +19,7 @@ import (
 // program's output.
 //
 // A secret is found as it is, in the usual encodings (base64 at any offset in what was encoded, hexadecimal, JSON, URLs,
-// HTML, a shell's quoting), and wherever white space was put into it: base64 breaks its lines, tools indent. So text is
+// HTML, escapes of single bytes, a shell's quoting), and wherever white space was put into it: base64 breaks its lines, tools indent. So text is
 // compared without its white space. What a program does beyond that (encrypts it, reverses it, prints it in pieces with
 // words between) isn't found: an action should run programs that have no reason to.
 type scrubber struct {
@@ -89,7 +89,15 @@ func forms(secret string) []string {
 		secret, url.QueryEscape(secret), url.PathEscape(secret), percent(secret), html.EscapeString(secret),
 		strings.ReplaceAll(secret, "'", `'\''`), strings.ReplaceAll(secret, "'", `'"'"'`), strings.ReplaceAll(secret, "'", `\'`),
 		fmt.Sprintf("%q", secret)[1 : len(fmt.Sprintf("%q", secret))-1], asciiJSON(secret),
+		strings.ReplaceAll(secret, "/", `\/`), backslashed(secret, "\"$`\\"), backslashed(secret, ""), // export -p, printf %q
 		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
+	}
+	for _, escape := range []string{"%%%02x", "%%%02X", `\x%02x`, `\x%02X`} {
+		var b strings.Builder
+		for _, c := range []byte(secret) {
+			fmt.Fprintf(&b, escape, c)
+		}
+		all = append(all, b.String())
 	}
 	for _, escape := range []bool{true, false} {
 		var b bytes.Buffer
@@ -104,6 +112,18 @@ func forms(secret string) []string {
 		all = append(all, lowerEscapes(f))
 	}
 	return append(all, base64s(secret)...)
+}
+
+// backslashed is s with a backslash before each of these characters; none are all that mean something to a shell.
+func backslashed(s, these string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if these == "" && c < utf8.RuneSelf && !strings.ContainsRune(unquoted, c) || strings.ContainsRune(these, c) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
 }
 
 // percent is every byte of s but letters and digits as in a URL.

@@ -195,3 +195,21 @@ func BenchmarkScrubber(b *testing.B) {
 		}
 	}
 }
+
+// How shells, sed and escapes of single bytes write a secret, as they do write it.
+func TestScrubberKnowsShellsAndBytes(t *testing.T) {
+	const secret = `ma"de/up$x y` + "`z"
+	for name, written := range map[string]string{
+		"export -p":       `ma\"de/up\$x y\` + "`z",
+		"printf %q":       `ma\"de/up\$x\ y\` + "`z",
+		"for sed":         `ma"de\/up$x y` + "`z",
+		"bytes of a URL":  "%6d%61%22%64%65%2f%75%70%24%78%20%79%60%7a",
+		"BYTES of a URL":  "%6D%61%22%64%65%2F%75%70%24%78%20%79%60%7A",
+		"bytes in quotes": `\x6d\x61\x22\x64\x65\x2f\x75\x70\x24\x78\x20\x79\x60\x7a`,
+	} {
+		got, err := io.ReadAll(newScrubber(strings.NewReader("before "+written+" after"), []string{secret}))
+		if err != nil || !strings.HasPrefix(string(got), "before ‹secret, 14 characters›") || !strings.HasSuffix(string(got), " after") || strings.Contains(string(got), written[4:10]) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,8 @@ const (
 	closeLimit = 5 * time.Second  // to be told that we go
 	steady     = time.Minute      // up for so long, a server's failures are forgotten
 	maxListed  = 10_000           // tools that are read of a list
+	maxPages   = 1000             // in which it may come
+	maxList    = 32 << 20         // bytes of it, together
 )
 
 // oldProtocol is the latest version of the protocol that begins with a handshake. A server that doesn't answer the newer
@@ -353,7 +356,8 @@ func readList(ctx context.Context, session *sdk.ClientSession) (all []*sdk.Tool,
 	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, nil // it has none, and says so
 	}
-	for params := (&sdk.ListToolsParams{}); ; {
+	size := 0
+	for params, pages := (&sdk.ListToolsParams{}), 1; ; pages++ {
 		page, err := session.ListTools(ctx, params)
 		if err != nil {
 			return nil, err
@@ -362,7 +366,15 @@ func readList(ctx context.Context, session *sdk.ClientSession) (all []*sdk.Tool,
 		if page.NextCursor == "" {
 			return all, nil
 		}
-		if len(all) > maxListed || page.NextCursor == params.Cursor {
+		// One page is bounded as one message is; all of them have to be, too.
+		text, err := json.Marshal(page)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(text); size > maxList {
+			return nil, fmt.Errorf("the list has more than %d bytes", maxList)
+		}
+		if len(all) > maxListed || pages == maxPages || page.NextCursor == params.Cursor {
 			return nil, errors.New("the list has no end")
 		}
 		params = &sdk.ListToolsParams{Cursor: page.NextCursor}

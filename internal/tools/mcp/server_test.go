@@ -531,3 +531,41 @@ func TestTooManyTools(t *testing.T) {
 		w.tool("mcp__srv__t150")
 	})
 }
+
+// A list of tools comes in pages, as many as the server likes. Neither their number nor what is in them may be without end.
+func TestListsWithoutEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		tools int // on each page
+		size  int // of a description
+		want  string
+	}{
+		"pages with nothing":   {0, 0, "the list has no end"},
+		"pages with few tools": {1, 8 << 20, "the list has more than 33554432 bytes"},
+		"pages with many":      {2000, 1, "the list has no end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := 0
+			endless := func(s *sdk.Server) {
+				offer(s, "a", giving())
+				s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+					return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+						if method != "tools/list" {
+							return next(ctx, method, req)
+						}
+						pages++
+						page := &sdk.ListToolsResult{NextCursor: fmt.Sprint(pages), Tools: []*sdk.Tool{}}
+						for i := range c.tools {
+							page.Tools = append(page.Tools, &sdk.Tool{Name: fmt.Sprintf("t%d_%d", pages, i), Description: strings.Repeat("x", c.size), InputSchema: anything})
+						}
+						return page, nil
+					}
+				})
+			}
+			inWorld(t, endless, func(w *world) {
+				if !strings.Contains(w.said(), c.want) || pages > maxPages {
+					t.Errorf("%d pages, and no %q in %s", pages, c.want, w.said())
+				}
+			})
+		})
+	}
+}

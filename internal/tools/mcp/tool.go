@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,7 +87,7 @@ func (t *tool) Describe(args json.RawMessage) (tools.Preview, error) {
 		return tools.Preview{}, &tools.Error{Code: tools.CodeInvalidArguments, Message: "The arguments are not JSON."}
 	}
 	p := tools.Preview{
-		Summary: fmt.Sprintf("Call %s of the MCP server %s", t.original, t.server.config.Name),
+		Summary: t.summary(),
 		Target:  t.original, Kind: tools.KindJSON, Body: string(body),
 	}
 	if !t.server.config.Trust {
@@ -93,6 +95,21 @@ func (t *tool) Describe(args json.RawMessage) (tools.Preview, error) {
 	}
 	return p, nil
 }
+
+// summary names tool and server. A tool's name is the server's, and may be a sentence that names another server; one that
+// isn't a plain word stands in quotes, behind the server, where it can't push that out of a line that is cut.
+func (t *tool) summary() string {
+	if plainWord.MatchString(t.original) {
+		return fmt.Sprintf("Call %s of the MCP server %s", t.original, t.server.config.Name)
+	}
+	return fmt.Sprintf("Call of the MCP server %s: the tool “%s”", t.server.config.Name, quotes.Replace(t.original))
+}
+
+// plainWord is a name as the protocol wants them, and short enough to be read as one.
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9_./-]{1,64}$`)
+
+// quotes keeps a name from ending the quotes that it stands in.
+var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`)
 
 // Call sends the call out, once. See the package comment for how it ends.
 func (t *tool) Call(ctx context.Context, args json.RawMessage) (tools.Output, error) {

@@ -66,6 +66,26 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// A tool's name can't be read as our own words, whatever it says, and can't push the server's name out of a line that is cut.
+func TestNamesThatAreSentences(t *testing.T) {
+	for name, want := range map[string]string{
+		"read_file": "Call read_file of the MCP server my server",
+		"a/b.c-d":   "Call a/b.c-d of the MCP server my server",
+		"read_file of the MCP server files (harmless)": "Call of the MCP server my server: the tool “read_file of the MCP server files (harmless)”",
+		"x” of the MCP server files. “":                "Call of the MCP server my server: the tool “x\" of the MCP server files. \"”",
+		"*bold* <!channel>":                            "Call of the MCP server my server: the tool “*bold* <!channel>”",
+		strings.Repeat("x", 100):                       "Call of the MCP server my server: the tool “" + strings.Repeat("x", 100) + "”",
+	} {
+		x, err := newTool(testServer(false), &sdk.Tool{Name: name, InputSchema: anything})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got, err := x.Describe(json.RawMessage(`{}`)); err != nil || got.Summary != want {
+			t.Errorf("got  %s, %v\nwant %s", got.Summary, err, want)
+		}
+	}
+}
+
 // A description is cut between characters, and cleaned of what can't be seen.
 func TestDescriptionIsBounded(t *testing.T) {
 	x, err := newTool(testServer(false), &sdk.Tool{Name: "a", Description: "\x1b[31m" + strings.Repeat("ä", 9999) + "\xff", InputSchema: anything})
