@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +72,48 @@ func (w *world) call(id string) *ledger.Call {
 	}
 	w.t.Fatalf("there is no call %s", id)
 	return nil
+}
+
+// A rule sees the path that a call names. A search names a directory, so what rules keep from being read isn't in what it
+// finds: nobody was asked about the first, people said yes to the second, and a deny stays one.
+func TestSearchKeepsToRulesAboutFiles(t *testing.T) {
+	const rules = `
+rules:
+  - {name: keys, tool: read_file, when: 'path.endsWith(".pem")', effect: deny}
+  - {name: drafts, tool: read_file, when: 'path.startsWith("drafts/")', effect: ask}
+  - {name: lists, tool: search_files, when: 'path.startsWith("lists/")', effect: deny}
+  - {name: deep, tool: search_files, when: 'has(args.context)', effect: ask}
+`
+	file := policyFile(t, rules)
+	inChangedWorld(t, func(w *world) {
+		w.settings.PolicyFile = file
+		for _, name := range []string{"open.txt", "certs/key.pem", "drafts/a.txt", "lists/b.txt"} {
+			name = filepath.Join(w.dir, "workspace", name)
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			rewrite(t, name, "PRIVATE\n")
+		}
+		w.settings.Model = script(t, `[{"toolCalls":[
+			{"id":"c1","name":"search_files","arguments":{"content":"PRIVATE"}},
+			{"id":"c2","name":"search_files","arguments":{"content":"PRIVATE","path":"certs/key.pem"}},
+			{"id":"c3","name":"search_files","arguments":{"content":"PRIVATE","context":1}}]},{"text":"That is all."}]`)
+	}, func(w *world) {
+		thread := w.ask("alice", "go")
+		w.click("bob", w.card(thread), "approve")
+		for call, want := range map[string]string{
+			"c1": "true false false false", "c2": "false false false false", "c3": "true false true false",
+		} {
+			out := w.call(call).Finished.Output
+			got := fmt.Sprint(strings.Contains(out, "open.txt"), strings.Contains(out, "key.pem:1"), strings.Contains(out, "drafts/a.txt"), strings.Contains(out, "lists/b.txt"))
+			if got != want {
+				t.Errorf("%s: %s, want %s: %s", call, got, want, out)
+			}
+		}
+		if f := w.call("c2").Finished; f.Code != "NOT_ALLOWED" {
+			t.Errorf("a file that a rule keeps from being read: %+v", f)
+		}
+	})
 }
 
 // One message, three calls: a rule allows, a rule asks two named people, a rule denies.

@@ -284,7 +284,7 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 		return halted(err)
 	}
 	start := time.Now()
-	out, err := callTool(tools.WithCaller(ctx, r.caller(t)), tool, args)
+	out, err := callTool(tools.WithCaller(ctx, r.caller(t, tool, args, len(before) > 0)), tool, args)
 	f := &ledger.ToolFinished{State: ledger.OutputAvailable, Output: out.Text}
 	if err != nil {
 		f = toolFailure(ctx, err)
@@ -293,13 +293,43 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 	return halted(r.finishStarted(ctx, t, f))
 }
 
-// caller is who a call is made for, for tools that have to say it.
-func (r *run) caller(t target) tools.Caller {
-	c := tools.Caller{Run: r.id, Call: t.call.ID}
+// caller is who a call is made for; unasked says that nobody was asked about it.
+func (r *run) caller(t target, tool tools.Tool, args json.RawMessage, unasked bool) tools.Caller {
+	c := tools.Caller{Run: r.id, Call: t.call.ID, Withheld: r.withheld(tool, args, unasked)}
 	for _, p := range r.started.Requesters {
 		c.Requesters = append(c.Requesters, p.ID)
 	}
 	return c
+}
+
+// reader is the tool whose rules say what of a file may be read, whichever tool reads it.
+const reader = "read_file"
+
+// withheld tells of a file that the operator's rules keep from a call: they deny this call, or read_file, for that file.
+// Where nobody was asked about the call, files about which a rule would ask are kept from it, too.
+func (r *run) withheld(tool tools.Tool, args json.RawMessage, unasked bool) func(path string) bool {
+	rules := r.inForce()
+	if rules.Rules().Len() == 0 {
+		return nil
+	}
+	own := r.policyCall(tool, args)
+	keeps := func(c policy.Call) bool {
+		d := rules.Decide(c)
+		return d.Source == policy.SourceRules && (d.Denied() || unasked && d.NeedsApproval())
+	}
+	return func(path string) bool {
+		c := own
+		c.Path = path
+		if keeps(c) {
+			return true
+		}
+		read, ok := r.tools.Get(reader)
+		if !ok {
+			return false
+		}
+		named, err := json.Marshal(map[string]string{"path": path})
+		return err != nil || keeps(r.policyCall(read, named))
+	}
 }
 
 // notStarted records what was to be recorded with a call's start, and that there was none.

@@ -47,13 +47,20 @@ type Contact struct {
 }
 
 // A Caller is who a call is made for. The agent says it in the context of the
-// call; it is for messages that have to say on whose behalf they come, and no part
-// of what was approved.
+// call. It is no part of what was approved: it is for messages that have to say on
+// whose behalf they come, and for tools that look at more than the call names.
 type Caller struct {
 	Run        string
 	Call       string
 	Requesters []string // ids of the chat, or "token:NAME"
+
+	// Withheld tells of a file, by its path in the workspace, that the operator's rules
+	// keep from this call. A rule sees one path, so a tool that goes through a directory
+	// has to ask for each file whose content it would give. It is nil where no rule could.
+	Withheld func(path string) bool
 }
+
+func (c Caller) withheld(path string) bool { return c.Withheld != nil && c.Withheld(path) }
 
 type callerKey struct{}
 

@@ -340,6 +340,9 @@ func (s *search) count() error {
 
 // file searches the lines of one file.
 func (s *search) file(ctx context.Context, name, shown string) error {
+	if CallerOf(ctx).withheld(name) {
+		return errorf(CodeNotAllowed, "A rule of the operator keeps %s from being read.", shown)
+	}
 	lines, err := s.lines(ctx, name)
 	if err != nil || lines == nil {
 		return err
