@@ -159,6 +159,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if a.builtin, err = a.settings.openTools(messenger{a}, a.own...); err != nil {
 		return agent.Config{}, err
 	}
+	a.builtin.ClearTemp()                                 // nobody else has commands there: the journal is ours
 	if err := a.settings.readOnlyCommands(); err != nil { // now that it is settled what holds the shell
 		return agent.Config{}, err
 	}

@@ -45,6 +45,12 @@ func (s *Settings) checkShell() (wrong []error) {
 // The messenger may be nil; own are the addresses that this process listens on.
 func (s *Settings) openTools(m tools.Messenger, own ...net.Addr) (*tools.Builtin, error) {
 	o := s.toolOptions(m, own...)
+	if s.DataDir != "" && (s.Shell == "" || s.Shell == tools.ShellConfined) {
+		o.TempDir = filepath.Join(s.DataDir, "tmp") // beside the journal, so that the next process finds what this one left
+		if err := os.MkdirAll(o.TempDir, 0o700); err != nil {
+			return nil, fmt.Errorf("the directory for commands' temporary files can't be made: %w", err)
+		}
+	}
 	if s.Shell != "" {
 		b, err := tools.OpenBuiltin(o)
 		if err != nil && s.Shell == tools.ShellConfined {
@@ -60,6 +66,7 @@ func (s *Settings) openTools(m tools.Messenger, own ...net.Addr) (*tools.Builtin
 		if o.Shell == "" {
 			o.Shell = tools.ShellOff
 		}
+		o.TempDir = ""
 		b, err = tools.OpenBuiltin(o)
 	}
 	s.Shell = o.Shell

@@ -39,7 +39,7 @@ func (t *shell) execute(ctx context.Context, command string) (process.Ending, er
 	if t.sandbox == nil {
 		return c.Run(ctx)
 	}
-	temp, err := os.MkdirTemp(t.temp, "approvalbot-")
+	temp, err := os.MkdirTemp(t.temp, tempPrefix)
 	if err != nil {
 		return process.Ending{}, fmt.Errorf("its directory for temporary files can't be made: %w", err)
 	}
@@ -63,6 +63,26 @@ func withTemp(env []string, temp string) []string {
 		out[i] = entry
 	}
 	return out
+}
+
+// tempPrefix begins the names of commands' own directories.
+const tempPrefix = "approvalbot-"
+
+// ClearTemp removes the directories of commands whose process was killed before it could. Whoever calls it knows that no
+// other process has commands in Options.TempDir.
+func (b *Builtin) ClearTemp() {
+	if b.shell == nil || b.shell.sandbox == nil {
+		return
+	}
+	entries, err := os.ReadDir(b.shell.temp)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), tempPrefix) {
+			remove(filepath.Join(b.shell.temp, entry.Name()))
+		}
+	}
 }
 
 // remove removes a command's own directory, also where the command made directories in it that can't be written, and however

@@ -132,3 +132,24 @@ func mustMake(t *testing.T, dir string) string {
 	}
 	return dir
 }
+
+// What a process that was killed has left is removed by the next one, and nothing else.
+func TestClearTemp(t *testing.T) {
+	confined(t)
+	temp := t.TempDir()
+	for _, dir := range []string{"approvalbot-1/a/b", "other/a"} {
+		if err := os.MkdirAll(filepath.Join(temp, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := OpenBuiltin(Options{Workspace: t.TempDir(), Shell: ShellConfined, TempDir: temp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	b.ClearTemp()
+	left, err := os.ReadDir(temp)
+	if err != nil || len(left) != 1 || left[0].Name() != "other" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
