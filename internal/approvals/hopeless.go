@@ -182,22 +182,27 @@ func emptyGroup(id string) string  { return "the user group " + id + " has no me
 
 // noApprover says why somebody of a kind can't approve, who is named by their id.
 func noApprover(id string, kind PersonKind) string {
-	is := ""
-	switch kind {
-	case absent:
+	if kind == absent {
 		return "there is nobody with the id " + id
-	case Guest:
-		is = "a guest"
-	case Bot:
-		is = "a bot"
-	case External:
-		is = "of another organization"
-	case Deactivated:
-		is = "deactivated"
-	default:
-		is = string(kind)
 	}
-	return id + " is " + is + ", and only full members count"
+	return id + " is " + kind.words() + ", and only full members count"
+}
+
+// words say what somebody is.
+func (k PersonKind) words() string {
+	switch k {
+	case FullMember:
+		return "a full member"
+	case Guest:
+		return "a guest"
+	case Bot:
+		return "a bot"
+	case External:
+		return "of another organization"
+	case Deactivated:
+		return "deactivated"
+	}
+	return "of a kind that isn't known"
 }
 
 func (c *census) because(reason string) {
