@@ -402,6 +402,32 @@ func TestAGroupThatIsNotThere(t *testing.T) {
 	})
 }
 
+// A rule may name a user group: its members may approve, others not.
+func TestAGroupApproves(t *testing.T) {
+	const rule = "rules: [{name: four-eyes, tool: write_file, effect: ask, approvers: [$GROUP], quorum: 2}]"
+	file := policyFile(t, "")
+	inChangedWorld(t, func(w *world) {
+		w.settings.PolicyFile = file
+		w.settings.Model = script(t, `[{"toolCalls":[{"id":"c1","name":"write_file","arguments":{"path":"a.txt","content":"a"}}]},{"text":"That is all."}]`)
+		rewrite(t, file, strings.ReplaceAll(rule, "$GROUP", w.ws.Usergroups[0].ID))
+	}, func(w *world) {
+		thread := w.ask("alice", "go")
+		card := w.card(thread)
+		w.click("bob", card, "approve")
+		w.click("gus", card, "approve")
+		if w.exists("a.txt") {
+			t.Error("one of the group was enough")
+		}
+		w.click("carol", card, "approve")
+		if !w.exists("a.txt") {
+			t.Errorf("two of the group were not enough: %s", w.thread(thread))
+		}
+		if log := w.log.String(); strings.Contains(log, "level=WARN") && strings.Contains(log, "four-eyes") {
+			t.Errorf("the log warns of a rule that is well: %s", log)
+		}
+	})
+}
+
 // Looking people up delays nothing: the bot is there while Slack takes its time, and ends while it still does.
 func TestTheRollCallDelaysNothing(t *testing.T) {
 	inChangedWorld(t, func(w *world) {
