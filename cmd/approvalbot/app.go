@@ -25,6 +25,7 @@ import (
 	"approvalbot/internal/redact"
 	"approvalbot/internal/slackui"
 	"approvalbot/internal/tools"
+	"approvalbot/internal/tools/actions"
 )
 
 // flushGrace is how long Slack has, at the end, to be told how everything ended. What it isn't told by then it is told
@@ -39,6 +40,8 @@ type app struct {
 	journal   *ledger.Ledger
 	builtin   *tools.Builtin
 	rules     *rulebook
+	actions   *actions.File
+	people    *rollCall
 	mcp       *mcpTools
 	approvals *approvals.Registry
 	agent     *agent.Agent
@@ -88,6 +91,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return nil, err
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
+	a.people = &rollCall{settings: s, client: client, rules: a.rules, actions: a.actions, log: w.log}
 	cfg.Approvals = a.approvals
 	cfg.Deltas = func(run, text string) {
 		a.api.Delta(run, text)
@@ -167,6 +171,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
+	a.actions = named
 	for _, p := range append(named.Notes(), named.Advice()...) {
 		a.log.Warn("a named action", "file", named.Name, "note", p.String())
 	}
@@ -209,6 +214,10 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	})
 	g.Go(func() error {
 		a.rules.obey(work, a.hangups)
+		return nil
+	})
+	g.Go(func() error {
+		a.people.run(work)
 		return nil
 	})
 	err := g.Wait()

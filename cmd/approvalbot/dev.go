@@ -30,7 +30,8 @@ type devCmd struct {
 func (devCmd) Help() string {
 	return `Open the page that it prints and write to the bot. Everything stays on this machine. What you approve is confined to the
 workspace directory where the system can do that (Linux 6.12 and later); elsewhere it runs with your own rights, and the
-card says so.
+card says so. The ids that rules and settings name (people, channels, the user group @oncall of bob and carol) are on the
+page, behind a channel's number of members.
 
 Neither .env nor SLACK_* is read. These settings of the environment count:
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 
-	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/slackui"
 )
@@ -111,10 +110,10 @@ func (d *diagnosis) slack(ctx context.Context, s Settings, sendTest string) {
 	}
 	d.check("scopes", "all there", client.CheckScopes())
 	d.check("app token", "accepted, Socket Mode is on", client.CheckAppToken(ctx))
-	d.approvers(ctx, s, client)
+	d.people(ctx, s, client)
+	d.places(ctx, s, client)
 	if sendTest != "" {
-		test := slackui.Test{Approvers: s.Approvers, Quorum: s.Quorum, Timeout: s.Timeout}
-		d.check("test card", "posted to "+sendTest, client.SendTest(ctx, sendTest, test))
+		d.testCard(ctx, s, client, sendTest)
 	}
 }
 
@@ -123,16 +122,4 @@ func workspaceName(c *slackui.Client) string {
 		return ""
 	}
 	return c.TeamName
-}
-
-// approvers looks up everyone who is named: an id with a typing error would otherwise show only when it is needed.
-func (d *diagnosis) approvers(ctx context.Context, s Settings, client *slackui.Client) {
-	if len(s.Approvers) == 0 {
-		return
-	}
-	list, err := approvals.ParseApprovers(s.Approvers)
-	if err == nil {
-		err = approvals.Check(ctx, client.Directory(), client.Team, list)
-	}
-	d.check("approvers", list.String(), err)
 }

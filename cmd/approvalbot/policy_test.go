@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 )
@@ -434,4 +435,87 @@ tests:
 			t.Errorf("%s: no %q in\n%s\n%v", url, want, out, err)
 		}
 	}
+}
+
+// A group that doesn't exist lets nobody in: the call is denied at once with its id and its rule, and the log said so before,
+// at the start and when the rules were read again.
+func TestAGroupThatIsNotThere(t *testing.T) {
+	const rule = "rules: [{name: four-eyes, tool: write_file, effect: ask, approvers: [S0PLATFORM]}]"
+	file := policyFile(t, rule)
+	warned := func(w *world, group string) int {
+		return strings.Count(w.log.String(), file+":1: the rule four-eyes: there is no user group with the id "+group)
+	}
+	inChangedWorld(t, func(w *world) {
+		w.settings.PolicyFile, w.hangups = file, make(chan os.Signal, 1)
+		w.settings.Model = script(t, `[{"toolCalls":[{"id":"c1","name":"write_file","arguments":{"path":"a.txt","content":"a"}}]},{"text":"That is all."}]`)
+	}, func(w *world) {
+		if n := warned(w, "S0PLATFORM"); n != 1 {
+			t.Errorf("the log says it %d times after the start:\n%s", n, w.log.String())
+		}
+		began := time.Now()
+		thread := w.ask("alice", "go")
+		const reason = "there is no user group with the id S0PLATFORM (rules: four-eyes)"
+		c := w.call("c1")
+		if c.State != ledger.OutputDenied || c.Finished.Source != ledger.SourceUndeliverable || !strings.Contains(c.Finished.Reason, reason) || time.Since(began) > 20*time.Second {
+			t.Errorf("after %v: %s %+v", time.Since(began), c.State, c.Finished)
+		}
+		if card := w.card(thread); !strings.Contains(card.text, reason) {
+			t.Errorf("the card doesn't say why: %s", card.text)
+		}
+		rewrite(t, file, strings.ReplaceAll(rule, "S0PLATFORM", "S0OTHER"))
+		w.hangups <- syscall.SIGHUP
+		w.pass(time.Second)
+		if n := warned(w, "S0OTHER"); n != 1 {
+			t.Errorf("the log says it %d times after the rules were read again:\n%s", n, w.log.String())
+		}
+		w.hangups <- syscall.SIGHUP // the file says what it said: whoever mended it in Slack wants to know
+		w.pass(time.Second)
+		if n := warned(w, "S0OTHER"); n != 2 {
+			t.Errorf("the log says it %d times after another look", n)
+		}
+	})
+}
+
+// A rule may name a user group: its members may approve, others not.
+func TestAGroupApproves(t *testing.T) {
+	const rule = "rules: [{name: four-eyes, tool: write_file, effect: ask, approvers: [$GROUP], quorum: 2}]"
+	file := policyFile(t, "")
+	inChangedWorld(t, func(w *world) {
+		w.settings.PolicyFile = file
+		w.settings.Model = script(t, `[{"toolCalls":[{"id":"c1","name":"write_file","arguments":{"path":"a.txt","content":"a"}}]},{"text":"That is all."}]`)
+		rewrite(t, file, strings.ReplaceAll(rule, "$GROUP", w.ws.Usergroups[0].ID))
+	}, func(w *world) {
+		thread := w.ask("alice", "go")
+		card := w.card(thread)
+		w.click("bob", card, "approve")
+		w.click("gus", card, "approve")
+		if w.exists("a.txt") {
+			t.Error("one of the group was enough")
+		}
+		w.click("carol", card, "approve")
+		if !w.exists("a.txt") {
+			t.Errorf("two of the group were not enough: %s", w.thread(thread))
+		}
+		if log := w.log.String(); strings.Contains(log, "level=WARN") && strings.Contains(log, "four-eyes") {
+			t.Errorf("the log warns of a rule that is well: %s", log)
+		}
+	})
+}
+
+// Looking people up delays nothing: the bot is there while Slack takes its time, and ends while it still does.
+func TestTheRollCallDelaysNothing(t *testing.T) {
+	inChangedWorld(t, func(w *world) {
+		w.settings.Approvers = []string{"U0NOBODY", "requester"}
+		w.slack.SetFault(devslack.Fault{Method: "users.info", Times: 100, DelayMS: 4000, Match: "U0NOBODY"})
+	}, func(w *world) {
+		if strings.Contains(w.log.String(), "U0NOBODY:") {
+			t.Error("the start waited for it")
+		}
+		w.pass(5 * time.Second)
+		if !strings.Contains(w.log.String(), "APPROVALBOT_APPROVERS: there is nobody with the id U0NOBODY: Slack shows") {
+			t.Errorf("nothing was said:\n%s", w.log.String())
+		}
+		w.slack.SetFault(devslack.Fault{Method: "users.info", Times: 100, DelayMS: 4000, Match: "U0NOBODY"})
+		w.app.rules.tell()
+	})
 }

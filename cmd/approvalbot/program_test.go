@@ -109,7 +109,20 @@ func TestDoctor(t *testing.T) {
 	url, w := localSlack(t)
 	good := []string{"SLACK_BOT_TOKEN=" + w.App.BotToken, "SLACK_APP_TOKEN=" + w.App.AppToken, "SLACK_API_URL=" + url + "/api/",
 		"APPROVALBOT_MODEL=demo", "APPROVALBOT_APPROVERS=channel", "APPROVALBOT_APPROVAL_TIMEOUT=15m"}
-	said, code := newProgram(t, dir, good, "doctor", "--send-test", w.Channels[0].ID).output()
+	general := w.Channels[0].ID
+	said, code := newProgram(t, dir, good, "doctor", "--send-test", general).output() // a public channel that nobody listed
+	if code != 1 {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	because := ": a request there is denied at once, because nobody could be asked: members of a public channel count only if the operator lists it in APPROVALBOT_CHANNELS. Either set APPROVALBOT_CHANNELS=" + general
+	mustSay(t, said, "✓ approvers channel", "! channels  the bot is in #general ("+general+")"+because,
+		"✗ test card posted to "+general+", where"+because[1:], "1 of 12 checks failed")
+	if strings.Contains(said, "#random") {
+		t.Error("it speaks of a channel that the bot isn't in")
+	}
+
+	listed := append(good, "APPROVALBOT_CHANNELS="+general)
+	said, code = newProgram(t, dir, listed, "doctor", "--send-test", general).output()
 	if code != 0 || strings.Contains(said, "✗") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
@@ -133,6 +146,36 @@ func TestDoctor(t *testing.T) {
 		"chmod 600 .env", "✓ model     demo", "✓ workspace", "✓ journal")
 	if strings.Contains(said, "xoxb-1") {
 		t.Error("it says a token")
+	}
+}
+
+// doctor looks up every id, wherever it stands, and says all that are wrong; what is well is one line.
+func TestDoctorLooksUpEveryID(t *testing.T) {
+	dir := t.TempDir()
+	url, w := localSlack(t)
+	bob := w.Users[1].ID
+	random := w.Channels[2].ID // which the bot isn't in
+	rules, named := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "actions.yaml")
+	rewrite(t, rules, "rules:\n- {name: four-eyes, tool: shell, effect: ask, approvers: [S0PLATFORM, "+bob+"], quorum: 2}\n"+
+		"- {name: three, tool: shell, effect: ask, quorum: 3}\n- {name: fine, tool: shell, effect: ask, approvers: ["+bob+"]}\n")
+	rewrite(t, named, "actions: [{name: show, description: Show it., run: [cat, --, x], approvers: [U0NOBODY]}]\n")
+	env := []string{"SLACK_BOT_TOKEN=" + w.App.BotToken, "SLACK_APP_TOKEN=" + w.App.AppToken, "SLACK_API_URL=" + url + "/api/",
+		"APPROVALBOT_MODEL=demo", "APPROVALBOT_APPROVERS=" + bob, "APPROVALBOT_REQUESTERS=S0ASKERS", "APPROVALBOT_CHANNELS=C0NOWHERE," + random,
+		"APPROVALBOT_POLICY_FILE=" + rules, "APPROVALBOT_ACTIONS_FILE=" + named}
+	said, code := newProgram(t, dir, env, "doctor").output()
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	mustSay(t, said, "✓ approvers "+bob,
+		`✗ requesters APPROVALBOT_REQUESTERS: there is no user group with the id S0ASKERS: Slack shows a group's under "Copy group ID"`,
+		"✗ channels  APPROVALBOT_CHANNELS: there is no channel with the id C0NOWHERE, or it is private and the bot is not in it: /invite @approvalbot",
+		"✗ channels  APPROVALBOT_CHANNELS: the bot is not in #random ("+random+"): /invite @approvalbot",
+		"✗ policy    "+rules+":2: the rule four-eyes: there is no user group with the id S0PLATFORM",
+		"✗ policy    "+rules+":2: the rule four-eyes: 2 people have to approve, and only 1 of those who are listed could",
+		"✗ policy    "+rules+":3: the rule three, for whom APPROVALBOT_APPROVERS counts: 3 people have to approve, and only 1 of those who are listed could",
+		"✗ actions   the action show: there is nobody with the id U0NOBODY")
+	if strings.Contains(said, "the rule fine") {
+		t.Errorf("it complains of what is well:\n%s", said)
 	}
 }
 

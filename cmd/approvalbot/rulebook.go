@@ -25,6 +25,7 @@ type rulebook struct {
 	text    string         // of the file, as it was read
 	journal *ledger.Ledger
 	log     *slog.Logger
+	reread  chan struct{} // has one when the file was read again
 }
 
 // openRulebook reads the policy file, if there is one. A wrong file doesn't let the process start.
@@ -34,7 +35,7 @@ func openRulebook(s Settings, log *slog.Logger) (*rulebook, error) {
 		return nil, err
 	}
 	base = s.withReadOnlyCommands(base)
-	b := &rulebook{file: s.PolicyFile, base: base, log: log}
+	b := &rulebook{file: s.PolicyFile, base: base, log: log, reread: make(chan struct{}, 1)}
 	b.Set(base)
 	if b.file == "" {
 		return b, nil
@@ -106,6 +107,7 @@ func (b *rulebook) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer b.tell()
 	old, p := b.Current(), b.base.With(file.Rules)
 	if p.Hash() == old.Hash() {
 		b.log.Info("the policy file says what it said before", "file", b.file, "hash", p.Hash())
@@ -118,6 +120,14 @@ func (b *rulebook) reload(ctx context.Context) error {
 	b.log.Info("another policy is in force", "file", b.file, "rules", p.Rules().Len(), "hash", p.Hash(), "before", old.Hash())
 	warn(b.log, withoutEffect(p))
 	return nil
+}
+
+// tell says that the file was read again, to whoever looks at what it names.
+func (b *rulebook) tell() {
+	select {
+	case b.reread <- struct{}{}:
+	default: // one that waits is enough: it is looked at after it came
+	}
 }
 
 // maxPolicyFile is more than [policy.Load] takes; it keeps a wrong path from filling the memory.

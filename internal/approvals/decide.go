@@ -14,6 +14,7 @@ import (
 // A question is who may decide something.
 type question struct {
 	list       Approvers
+	origin     string   // what lists them, for people to find an id that is wrong: a setting, rules or a tool; may be empty
 	counts     []string // the words of the list that let anybody in at this place, for people to read; nil: all of them
 	shut       string   // why the others don't, for somebody whom they would have let in
 	quorum     int
@@ -281,7 +282,9 @@ func (r *Registry) listed(ctx context.Context, q question, p ledger.Person) (boo
 		if err == nil && slices.Contains(users, p.ID) {
 			return true, nil
 		}
-		unknown = append(unknown, err)
+		if !errors.Is(err, ErrNoSuch) { // a group that isn't there has no members, today and in a moment
+			unknown = append(unknown, err)
+		}
 	}
 	return false, errors.Join(unknown...)
 }

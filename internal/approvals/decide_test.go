@@ -58,9 +58,12 @@ func TestWhoMayDecide(t *testing.T) {
 		{"UALICE,UDAVE", "CPUBLIC", map[string]string{"alice": denies, "bob": unlisted, "dave": yes}},
 		{"UGUEST,UBOT,UGONE,USHARED,USTRANGE,UNOBODY", "CPUBLIC", map[string]string{"alice": denies, "bob": unlisted}},
 		{"SONCALL", "CPUBLIC", map[string]string{"alice": denies, "bob": unlisted, "carol": yes, "dave": unlisted}},
-		{"SNONE", "CPUBLIC", map[string]string{"alice": denies, "bob": uncertain}},
-		{"SNONE,UBOB", "CPUBLIC", map[string]string{"bob": yes, "carol": uncertain}},
-		{"SNONE,SONCALL", "CPUBLIC", map[string]string{"bob": uncertain, "carol": yes}},
+		{"SLOST", "CPUBLIC", map[string]string{"alice": denies, "bob": uncertain}},
+		{"SLOST,UBOB", "CPUBLIC", map[string]string{"bob": yes, "carol": uncertain}},
+		{"SLOST,SONCALL", "CPUBLIC", map[string]string{"bob": uncertain, "carol": yes}},
+		{"SNONE", "CPUBLIC", map[string]string{"alice": denies, "bob": unlisted}},
+		{"SNONE,SLOST", "CPUBLIC", map[string]string{"bob": uncertain}},
+		{"SNONE,SONCALL", "CPUBLIC", map[string]string{"bob": unlisted, "carol": yes}},
 		{"channel,UDAVE,SONCALL,requester", "COPEN", map[string]string{"alice": yes, "bob": yes, "carol": yes, "dave": yes}},
 	}
 	for _, tt := range tests {
@@ -323,18 +326,27 @@ func TestHopeless(t *testing.T) {
 		quorum    int
 		surfaces  []string
 		roster    bool
+		rule      string // whose approvers they are; empty: the setting's
 		want      string
 	}{
 		"one listed":                    {approvers: "UBOB"},
 		"requester may":                 {approvers: "requester"},
 		"somebody may be there":         {approvers: "channel"},
 		"the requester alone is listed": {approvers: "UALICE", want: shutRequester},
-		"only a guest":                  {approvers: "UGUEST", want: "none of those who are listed could approve it"},
+		"only a guest":                  {approvers: "UGUEST", want: "UGUEST is a guest, and only full members count (APPROVALBOT_APPROVERS)"},
 		"a guest, and one unreadable":   {approvers: "UGUEST,USTRANGE"},
-		"a guest, and one not found":    {approvers: "UGUEST,UNOBODY"},
-		"empty group":                   {approvers: "SEMPTY", want: "none of those who are listed could approve it"},
+		"one who isn't there":           {approvers: "UNOBODY", want: "there is nobody with the id UNOBODY (APPROVALBOT_APPROVERS)"},
+		"one who is, and one who isn't": {approvers: "UBOB,UNOBODY"},
+		"two of one, and one unknown":   {approvers: "UBOB,USTRANGE", quorum: 2},
+		"three of one, and one unknown": {approvers: "UBOB,USTRANGE", quorum: 3, want: "3 people have to approve, and only 2 could"},
+		"two, of whom one isn't there":  {approvers: "UBOB,UNOBODY", quorum: 2, want: "2 people have to approve, and only 1 could: there is nobody with the id UNOBODY (APPROVALBOT_APPROVERS)"},
+		"empty group":                   {approvers: "SEMPTY", want: "the user group SEMPTY has no members (APPROVALBOT_APPROVERS)"},
 		"group with one who can":        {approvers: "SONCALL"},
-		"group not found":               {approvers: "SNONE"},
+		"a group that isn't there":      {approvers: "SNONE", want: "there is no user group with the id SNONE (APPROVALBOT_APPROVERS)"},
+		"a group of a rule":             {approvers: "SNONE", rule: "rules: four-eyes", want: "there is no user group with the id SNONE (rules: four-eyes)"},
+		"a group of an action":          {approvers: "SNONE", rule: "tool: shell", want: "there is no user group with the id SNONE (tool: shell)"},
+		"a group of an unforced action": {approvers: "SNONE", rule: "approvalPolicy=strict", want: "there is no user group with the id SNONE (tool: shell)"},
+		"a group that can't be read":    {approvers: "SLOST", quorum: 2},
 		"two of one":                    {approvers: "SONCALL,UBOB", quorum: 3, want: "3 people have to approve, and only 2 could: " + shutRequester},
 		"two of two":                    {approvers: "SONCALL,UBOB", quorum: 2},
 		"twice the same person":         {approvers: "SONCALL,UCAROL", quorum: 2, want: "2 people have to approve, and only 1 could: " + shutRequester},
@@ -375,6 +387,9 @@ func TestHopeless(t *testing.T) {
 					}
 					if tt.surfaces != nil {
 						q.Surfaces = tt.surfaces
+					}
+					if tt.rule != "" {
+						q.Approvers, q.Rule = strings.Split(tt.approvers, ","), tt.rule
 					}
 				})
 				if got := p.Snapshot().Ask.Dismissed; got != tt.want {

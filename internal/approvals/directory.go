@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -10,8 +11,12 @@ import (
 // lookupLimit is how long finding out who somebody is may take: a click has to be answered within Slack's 3 seconds.
 const lookupLimit = 2 * time.Second
 
+// ErrNoSuch says that the workspace has no person, group or channel with that id. It is an answer, and a lasting one:
+// such an id lets nobody in. Every other error of a directory means that it isn't known.
+var ErrNoSuch = errors.New("there is none with this id")
+
 // A Directory answers who somebody is. Implementations keep answers for a minute and give up when ctx ends. An error
-// means that it isn't known, which is a no.
+// that isn't [ErrNoSuch] means that it isn't known, which is a no, too, but perhaps not the next time.
 type Directory interface {
 	Person(ctx context.Context, p ledger.Person) (Profile, error)
 	Channel(ctx context.Context, channel string) (ChannelInfo, error)

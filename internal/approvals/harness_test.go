@@ -98,7 +98,7 @@ func (b *book) Person(ctx context.Context, p ledger.Person) (Profile, error) {
 	}
 	k, ok := b.kinds[p.ID]
 	if !ok {
-		return Profile{}, errors.New("user_not_found")
+		return Profile{}, fmt.Errorf("user_not_found: %w", ErrNoSuch)
 	}
 	return Profile{ID: ledger.Person{Team: team, ID: p.ID}, Name: "name of " + p.ID, Kind: k}, nil
 }
@@ -124,8 +124,11 @@ func (b *book) Group(ctx context.Context, group string) ([]string, error) {
 		return nil, err
 	}
 	g, ok := b.groups[group]
-	if !ok {
-		return nil, errors.New("no_such_subteam")
+	switch {
+	case group == "SLOST":
+		return nil, errors.New("internal_error")
+	case !ok:
+		return nil, fmt.Errorf("no_such_subteam: %w", ErrNoSuch)
 	}
 	return g, nil
 }

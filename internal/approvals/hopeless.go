@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,12 +38,12 @@ func (r *Registry) hopeless(ctx context.Context, q question, surfaces []string) 
 	return c.reason()
 }
 
-// A census counts who could approve.
+// A census counts who could approve, at most: whoever can't be looked up is counted as one who could.
 type census struct {
 	r     *Registry
 	q     question
 	able  map[string]bool // user ids of those who could
-	maybe bool            // others could, or it isn't known
+	maybe bool            // nobody knows how many others could
 	why   []string        // why some of those who are listed could not
 }
 
@@ -53,7 +54,7 @@ func (c *census) count(ctx context.Context) {
 		c.channel(ctx)
 	}
 	for _, u := range c.q.list.users {
-		c.user(ctx, u)
+		c.listed(ctx, u)
 	}
 	for _, g := range c.q.list.groups {
 		c.group(ctx, g)
@@ -114,9 +115,13 @@ func (c *census) members(ctx context.Context, id string, kind ChannelKind) {
 
 func (c *census) group(ctx context.Context, id string) {
 	users, err := c.r.directory.Group(ctx, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoSuch):
+		c.because(c.named(noSuchGroup(id)))
+	case err != nil:
 		c.maybe = true
-		return
+	case len(users) == 0:
+		c.because(c.named(emptyGroup(id)))
 	}
 	for _, u := range users {
 		c.user(ctx, u)
@@ -133,23 +138,71 @@ func (c *census) requester(ctx context.Context, p ledger.Person) {
 	}
 }
 
-// user counts one user, unless there are enough already.
-func (c *census) user(ctx context.Context, id string) {
+// listed counts somebody who is listed by their id, and says why they don't count.
+func (c *census) listed(ctx context.Context, id string) {
+	if kind := c.user(ctx, id); kind != "" {
+		c.because(c.named(noApprover(id, kind)))
+	}
+}
+
+// absent is the kind of somebody who isn't there.
+const absent PersonKind = "absent"
+
+// user counts one user, unless there are enough already. If they can't approve because of what they are, it says what.
+func (c *census) user(ctx context.Context, id string) PersonKind {
 	if c.enough() || c.able[id] {
-		return
+		return ""
 	}
 	p := ledger.Person{Team: c.q.home(c.r.settings), ID: id}
 	if c.q.asked(p) && !c.q.list.requester {
 		c.because(shutRequester)
-		return
+		return ""
 	}
 	who, err := c.r.directory.Person(ctx, p)
 	switch {
-	case err != nil || who.Kind == UnknownPerson:
-		c.maybe = true
-	case who.Kind == FullMember:
+	case errors.Is(err, ErrNoSuch):
+		return absent
+	case err != nil || who.Kind == UnknownPerson || who.Kind == FullMember:
 		c.able[id] = true
+		return ""
 	}
+	return who.Kind
+}
+
+// named adds what lists somebody to what is wrong with them.
+func (c *census) named(what string) string {
+	if c.q.origin == "" {
+		return what
+	}
+	return what + " (" + c.q.origin + ")"
+}
+
+func noSuchGroup(id string) string { return "there is no user group with the id " + id }
+func emptyGroup(id string) string  { return "the user group " + id + " has no members" }
+
+// noApprover says why somebody of a kind can't approve, who is named by their id.
+func noApprover(id string, kind PersonKind) string {
+	if kind == absent {
+		return "there is nobody with the id " + id
+	}
+	return id + " is " + kind.words() + ", and only full members count"
+}
+
+// words say what somebody is.
+func (k PersonKind) words() string {
+	switch k {
+	case FullMember:
+		return "a full member"
+	case Guest:
+		return "a guest"
+	case Bot:
+		return "a bot"
+	case External:
+		return "of another organization"
+	case Deactivated:
+		return "deactivated"
+	}
+	return "of a kind that isn't known"
 }
 
 func (c *census) because(reason string) {

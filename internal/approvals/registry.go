@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,8 +101,9 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 	if q.Run == "" || q.Call == "" {
 		return nil, fmt.Errorf("%w: an ask needs a run and a tool call", ErrInvalid)
 	}
-	list := r.settings.Approvers
+	list, origin := r.settings.Approvers, settingApprovers
 	if q.Approvers != nil {
+		origin = q.origin()
 		var err error
 		if list, err = ParseApprovers(q.Approvers); err != nil {
 			return nil, err
@@ -113,9 +115,20 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 		a.timeout = q.Timeout
 	}
 	// A call may want more people than the settings, and not fewer: of two rules, one may leave it to the settings.
-	a.who = question{list: list, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
+	a.who = question{list: list, origin: origin, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
 	a.who = r.at(ctx, a.who)
 	return a, nil
+}
+
+// settingApprovers lists who may approve where the request doesn't.
+const settingApprovers = "APPROVALBOT_APPROVERS"
+
+// origin is what lists the request's own approvers: the rules that ask, or else the tool's definition.
+func (q Request) origin() string {
+	if strings.HasPrefix(q.Rule, "rules: ") {
+		return q.Rule
+	}
+	return "tool: " + q.Tool
 }
 
 // add puts the ask into memory, with its turn taken.

@@ -424,6 +424,9 @@ func TestPeople(t *testing.T) {
 		if err != nil || !cmp.Equal(in, []string{b.user("bob"), b.user("carol")}) {
 			t.Errorf("group members %v, %v", in, err)
 		}
+		if known := b.srv.Workspace().Usergroups; len(known) != 1 || known[0].ID != groups[0].ID || !cmp.Equal(known[0].Users, in) {
+			t.Errorf("the control plane knows the groups %v", known)
+		}
 	})
 }
 

@@ -173,7 +173,7 @@ func (s *Server) commit(rec record) error {
 func (s *Server) Workspace() Workspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Workspace{Team: s.ws.Team,
+	out := Workspace{Team: s.ws.Team, Usergroups: s.usergroups(),
 		App: Installed{Identity: s.ws.App, HomeTab: s.app.HomeTab, MessagesTab: s.app.MessagesTab}}
 	for _, u := range s.ws.Users {
 		out.Users = append(out.Users, *u)
@@ -190,6 +190,11 @@ func (s *Server) Workspace() Workspace {
 func (s *Server) Usergroups() []Group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.usergroups()
+}
+
+// usergroups copies them. s.mu is held.
+func (s *Server) usergroups() []Group {
 	out := []Group{}
 	for _, g := range s.ws.Groups {
 		copied := *g

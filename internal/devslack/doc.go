@@ -46,7 +46,7 @@
 // web pages, and take bodies only as application/json. That keeps other pages
 // out; it is no protection from other programs of this machine.
 //
-//	GET  /_dev/workspace                 {team, users, channels, app}
+//	GET  /_dev/workspace                 {team, users, channels, usergroups, app}
 //	GET  /_dev/usergroups                {usergroups}
 //	GET  /_dev/sockets                   {connections}
 //	GET  /_dev/messages?channel=&thread_ts=

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/slack-go/slack"
 )
 
@@ -151,4 +152,51 @@ func testNoHome(s *stage) {
 	s.srv.InstallApp(app)
 	s.until(`!document.querySelector('[data-testid="tab-home"]') && document.querySelector('[data-testid="tab-about"]')`)
 	s.shot("no-home")
+}
+
+// The ids that rules and settings take are found where Slack has them, in the channel's details, and copied by mouse and
+// by keyboard.
+func testDetails(s *stage) {
+	s.eval(`navigator.clipboard.writeText = (text) => { window.copied = text; return window.forbidden ? Promise.reject(new Error("no")) : Promise.resolve(); }, true`)
+	s.press("details")
+	s.see("details-dialog", "general")
+	group := s.ws.Usergroups[0]
+	ids := map[string]string{
+		"alice": s.user("alice"), "dora": s.user("dora"), "general": s.channel("general"), "@oncall": group.ID,
+	}
+	for name, id := range ids {
+		row := fmt.Sprintf(`[data-testid="details-row"][data-id="%s"]`, id)
+		text, _ := s.eval(fmt.Sprintf(`document.querySelector(%s).textContent`, quote(row))).(string)
+		if !strings.Contains(text, name) || !strings.Contains(text, id) {
+			s.t.Errorf("the row of %s says %q", name, text)
+		}
+	}
+	if text, _ := s.eval(fmt.Sprintf(`document.querySelector('[data-id="%s"]').textContent`, group.ID)).(string); !strings.Contains(text, "bob, carol") {
+		s.t.Errorf("the group doesn't say who is in it: %q", text)
+	}
+	s.shot("details")
+	copyOf := func(id string) string { return fmt.Sprintf(`[data-id="%s"] [data-testid="copy-id"]`, id) }
+	s.click(copyOf(s.user("alice")))
+	s.until(fmt.Sprintf(`window.copied === %s && document.querySelector(%s).textContent === "Copied"`, quote(s.user("alice")), quote(copyOf(s.user("alice")))))
+	label, _ := s.eval(fmt.Sprintf(`document.querySelector(%s).getAttribute("aria-label")`, quote(copyOf(group.ID)))).(string)
+	if label != "Copy group ID of @oncall" {
+		s.t.Errorf("the button is called %q", label)
+	}
+	s.do(chromedp.SendKeys(chromedp.CSS(copyOf(group.ID)), kb.Enter))
+	s.until(`window.copied === ` + quote(group.ID))
+
+	// Where the browser doesn't let us, the id is selected for the person to copy.
+	s.eval(`window.forbidden = true`)
+	s.click(copyOf(s.user("bob")))
+	s.until(`getSelection().toString() === ` + quote(s.user("bob")))
+	s.do(chromedp.KeyEvent(kb.Escape))
+	s.until(`!document.querySelector('[data-testid="details-dialog"]') && document.activeElement.dataset.testid === "details"`)
+
+	// A direct message has details, too.
+	s.eval(`location.hash = "#/" + document.querySelector('[data-testid="channel-link"][data-kind="im"]').dataset.channelId`)
+	s.until(`document.querySelector('[data-testid="tab-about"]')`)
+	s.press("details")
+	s.see("details-dialog", "approvalbot")
+	s.press("details-close")
+	s.until(`!document.querySelector('[data-testid="details-dialog"]')`)
 }

@@ -484,6 +484,7 @@ func TestPage(t *testing.T) {
 			t.Run("tried", func(t *testing.T) { testTried(newStage(t, browser, view, testBot)) })
 			t.Run("end", func(t *testing.T) { testEnd(newStage(t, browser, view, testBot)) })
 			t.Run("absent", func(t *testing.T) { testAbsent(newStage(t, browser, view, testBot)) })
+			t.Run("details", func(t *testing.T) { testDetails(newStage(t, browser, view, testBot)) })
 			t.Run("nohome", func(t *testing.T) { testNoHome(newStage(t, browser, view, testBot)) })
 			t.Run("gallery", func(t *testing.T) { testGallery(newStage(t, browser, view, testBot)) })
 			t.Run("people", func(t *testing.T) { testPeople(newStage(t, browser, view, testBot)) })

@@ -86,10 +86,11 @@ type Installed struct {
 
 // Workspace is what GET /_dev/workspace answers.
 type Workspace struct {
-	Team     Team      `json:"team"`
-	Users    []User    `json:"users"`
-	Channels []Channel `json:"channels"`
-	App      Installed `json:"app"`
+	Team       Team      `json:"team"`
+	Users      []User    `json:"users"`
+	Channels   []Channel `json:"channels"`
+	Usergroups []Group   `json:"usergroups"`
+	App        Installed `json:"app"`
 }
 
 // seed is everything about the workspace that is made once and then kept.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -31,11 +32,23 @@ func Granted() (botScopes, botEvents []string) {
 	return scopes(), slices.Sorted(maps.Keys(eventScopes))
 }
 
+// PublicChannels lists those that the bot is in.
+func (c *Client) PublicChannels(ctx context.Context) (in []approvals.ChannelInfo, err error) {
+	all, err := c.conversations(ctx, "public_channel")
+	for _, channel := range all {
+		if channel.IsMember {
+			in = append(in, approvals.ChannelInfo{ID: channel.ID, Name: channel.Name, Kind: channelKind(&channel)})
+		}
+	}
+	return in, err
+}
+
 // A Test is a card that asks nothing, with the settings that real ones will have.
 type Test struct {
 	Approvers []string
 	Quorum    int
 	Timeout   time.Duration
+	Hopeless  string // why a real one would be denied at once, where it stands; empty: it would wait for people
 }
 
 // SendTest posts a card as people will see it, without buttons: there is nothing to decide. That it is a test is the
@@ -58,10 +71,14 @@ func (c *Client) testCard(t Test, now time.Time) []slack.Block {
 	v := &renderer{redactor: redact.New(), team: c.Team, botUser: c.BotUser}
 	run, call := sample(t)
 	r := v.card(run, call, now.Add(t.Timeout))
+	would := " A request looks like what follows, with the buttons Approve and Deny."
+	if t.Hopeless != "" {
+		would = " A request in this channel would be denied at once, as follows."
+	}
 	bold := &slack.RichTextSectionTextStyle{Bold: true}
 	first := slack.NewRichTextBlock("", slack.NewRichTextSection(
 		slack.NewRichTextSectionTextElement("This is a test by approvalbot doctor: nothing is asked and nothing will run.", bold),
-		slack.NewRichTextSectionTextElement(" A request looks like what follows, with the buttons Approve and Deny.", nil)))
+		slack.NewRichTextSectionTextElement(would, nil)))
 	blocks := []slack.Block{first}
 	for _, b := range r.blocks {
 		if b.BlockType() != slack.MBTAction {
@@ -83,6 +100,15 @@ func sample(t Test) (*ledger.Run, *ledger.Call) {
 			Preview:   ledger.Preview{Summary: "Run echo test", Target: "echo", Kind: "command", Body: "echo test"},
 			Approvers: t.Approvers, Quorum: t.Quorum, Timeout: t.Timeout,
 		}},
+	}
+	if t.Hopeless != "" {
+		events = append(events,
+			ledger.Event{Seq: 4, Run: "test", Call: "c1", Body: &ledger.ApprovalResolved{
+				Approval: "test", Type: ledger.Denied, Source: ledger.SourceUndeliverable, Reason: t.Hopeless,
+			}},
+			ledger.Event{Seq: 5, Run: "test", Call: "c1", Body: &ledger.ToolFinished{
+				Tool: "shell", State: ledger.OutputDenied, Source: ledger.SourceUndeliverable, Reason: t.Hopeless,
+			}})
 	}
 	for _, e := range events {
 		run.Apply(e)

@@ -195,25 +195,34 @@ func lookFor[T any](ctx context.Context, d *directory, key string, limit time.Du
 	if v, ok := d.recall(key); ok {
 		return v.(T), nil
 	}
-	answer := d.flight.DoChan(key, func() (any, error) {
+	found := d.flight.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		v, err := ask(ctx)
 		if err == nil {
 			d.keep(key, v)
 		}
-		return v, err
+		return v, lasting(err)
 	})
 	var none T
 	select {
 	case <-ctx.Done():
 		return none, ctx.Err()
-	case r := <-answer:
+	case r := <-found:
 		if r.Err != nil {
 			return none, r.Err
 		}
 		return r.Val.(T), nil
 	}
+}
+
+// lasting tells the errors that answer a question, by saying that there is nothing of that name, from those that don't.
+func lasting(err error) error {
+	switch errorCode(err) {
+	case "user_not_found", "no_such_subteam", "subteam_not_found", "channel_not_found":
+		return fmt.Errorf("%w (%w)", approvals.ErrNoSuch, err)
+	}
+	return err
 }
 
 func (d *directory) recall(key string) (any, bool) {

@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"approvalbot/internal/approvals"
 	"approvalbot/internal/devslack"
+	"approvalbot/internal/ledger"
 )
 
 // Scenario 39: Slack turns every connection away. There is no storm, and readiness says what is wrong.
@@ -252,6 +254,28 @@ func TestTheDirectoryAsksOnce(t *testing.T) {
 		}
 		if n := w.calls("users.info", 0) - before; n != 2 {
 			t.Errorf("asked %d times after a minute, want 2", n)
+		}
+	})
+}
+
+// That somebody isn't there is an answer; that Slack doesn't say is none.
+func TestTheDirectoryKnowsWhoIsNotThere(t *testing.T) {
+	inWorld(t, func(w *world) {
+		d, ctx := w.client.Directory(), w.t.Context()
+		questions := map[string]func() error{
+			"users.info":            func() error { _, err := d.Person(ctx, ledger.Person{Team: w.ws.Team.ID, ID: "U0NOBODY"}); return err },
+			"usergroups.users.list": func() error { _, err := d.Group(ctx, "S0PLATFORM"); return err },
+			"conversations.info":    func() error { _, err := d.Channel(ctx, "C0NOWHERE"); return err },
+			"conversations.members": func() error { _, err := d.Member(ctx, "C0NOWHERE", "U0NOBODY"); return err },
+		}
+		for method, ask := range questions {
+			if err := ask(); !errors.Is(err, approvals.ErrNoSuch) {
+				t.Errorf("%s: %v", method, err)
+			}
+			w.fault(devslack.Fault{Method: method, Error: "internal_error"})
+			if err := ask(); err == nil || errors.Is(err, approvals.ErrNoSuch) {
+				t.Errorf("%s, out of order: %v", method, err)
+			}
 		}
 	})
 }

@@ -34,3 +34,22 @@ func TestTestCard(t *testing.T) {
 		}
 	}
 }
+
+// Where a request would be denied at once, the test card is one that was.
+func TestTestCardWhereNobodyCouldApprove(t *testing.T) {
+	c := &Client{Team: "T1", BotUser: "UBOT"}
+	blocks := c.testCard(Test{Quorum: 1, Timeout: time.Minute, Hopeless: "the channel is archived"}, time.Unix(1_800_000_000, 0))
+	checked := checkMessage(rendering{text: "x", blocks: blocks})
+	for _, problem := range checked.problems {
+		t.Error(problem)
+	}
+	shown := checked.shown.String()
+	for _, want := range []string{"This is a test", "would be denied at once", "Nobody could be asked: the channel is archived", "Not performed."} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("it doesn't say %q: %s", want, shown)
+		}
+	}
+	if strings.Contains(shown, "Approve and Deny") || len(checked.actions) > 0 {
+		t.Errorf("it speaks of something to click: %s", shown)
+	}
+}

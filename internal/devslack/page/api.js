@@ -24,7 +24,6 @@ async function call(method, path, body) {
 const query = (parameters) => new URLSearchParams(Object.entries(parameters).filter(([, value]) => value)).toString();
 
 export const workspace = () => call("GET", "/_dev/workspace");
-export const usergroups = () => call("GET", "/_dev/usergroups");
 export const sockets = () => call("GET", "/_dev/sockets");
 export const messages = (channel, thread_ts) => call("GET", "/_dev/messages?" + query({ channel, thread_ts }));
 export const sendMessage = (message) => call("POST", "/_dev/messages", message);

@@ -11,6 +11,7 @@ import { makeComposer, resolveMentions, asTyped, sentences, sentenceText, senten
 import { renderBlocks, needsValue, confirmed } from "./blocks.js";
 import { Modals } from "./modal.js";
 import { Drawer } from "./drawer.js";
+import { showDetails } from "./details.js";
 import * as api from "./api.js";
 
 const root = document.getElementById("app");
@@ -46,11 +47,11 @@ const readViews = api.latest(async () => {
 });
 
 const readWorkspace = api.latest(async () => {
-  const [answer, groups, sockets] = await Promise.all([api.workspace(), api.usergroups(), api.sockets()]);
+  const [answer, sockets] = await Promise.all([api.workspace(), api.sockets()]);
   if (!answer.ok || !answer.users) return;
   state.sockets = sockets.connections ?? state.sockets;
   state.workspace = answer;
-  state.usergroups = groups.usergroups ?? [];
+  state.usergroups = answer.usergroups ?? [];
   if (!user(state.me)) state.me = remember("me") && players().some((one) => one.id === remember("me")) ? remember("me") : players()[0]?.id;
   if (!channel(state.channel) || !myChannels().includes(channel(state.channel))) state.channel = myChannels()[0]?.id ?? null;
   drawAll();
@@ -356,16 +357,23 @@ function drawHead() {
 }
 
 function channelHead(here) {
-  const count = here.members?.length;
   return [
     iconButton("back", "Back to channels", { class: "icon-button phone-only", dataset: { testid: "menu" }, on: { click: () => { state.pane = "list"; drawAll(); } } }),
     here.kind === "im" ? avatar(partner(here), "avatar-small") : icon(channelMark(here)),
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
     h("span", { class: "spacer" }),
-    here.kind !== "im" && count && h("span", { class: "members", title: here.members.map((id) => user(id)?.name ?? id).join(", ") },
-      h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members")),
+    detailsButton(here),
   ];
+}
+
+// detailsButton opens the details: who is in a channel, and everyone's ids.
+function detailsButton(here) {
+  const how = { "aria-haspopup": "dialog", dataset: { testid: "details" }, on: { click: () => showDetails(here) } };
+  const count = here.members?.length;
+  if (here.kind === "im" || !count) return iconButton("people", "Details and ids", how);
+  return h("button", { type: "button", class: "members", title: `${here.members.map((id) => user(id)?.name ?? id).join(", ")}: details and ids`, ...how },
+    h("span", { class: "member-avatars" }, here.members.slice(0, 3).map((id) => avatar(user(id), "avatar-small"))), `${count}`, h("span", { class: "sr-only" }, " members: details and ids"));
 }
 
 function drawComposers() {
