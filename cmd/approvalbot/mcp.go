@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"approvalbot/internal/agent"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
 	"approvalbot/internal/tools"
 	"approvalbot/internal/tools/mcp"
 )
@@ -126,7 +128,12 @@ func (d *diagnosis) mcp(ctx context.Context, s Settings) {
 	ended := make(chan error, 1)
 	go func() { ended <- servers.Run(ctx) }()
 	<-servers.Settled() // each has a limit
+	r := redact.New(s.secrets()...)
 	for _, one := range servers.Status() {
+		if one.Err != nil { // it may quote the server's program
+			text, _ := r.Text(one.Err.Error())
+			one.Err = errors.New(text)
+		}
 		d.server(one)
 	}
 	cancel()
