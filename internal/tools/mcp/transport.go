@@ -69,6 +69,7 @@ func (s *server) program() (*connection, error) {
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
+		defer p.Stderr().Close()
 		said.read(p.Stderr())
 	}()
 	return &connection{
