@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/term"
+
 	"approvalbot/internal/audit"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
@@ -23,7 +25,21 @@ type auditCmd struct {
 
 // open opens the journal for reading; another process may be writing it.
 func (c *auditCmd) open(ctx context.Context) (*ledger.Reader, error) {
-	return ledger.OpenReader(ctx, filepath.Join(c.DataDir, "journal"))
+	j, err := ledger.OpenReader(ctx, filepath.Join(c.DataDir, "journal"))
+	if errors.Is(err, ledger.ErrNoJournal) {
+		err = fmt.Errorf("%w; %s", err, elsewhere(c.DataDir))
+	}
+	return j, err
+}
+
+// elsewhere says where a journal could be that isn't in the data directory: dev has one of its own below that of serve.
+func elsewhere(dir string) string {
+	for _, other := range []string{filepath.Join(dir, "dev"), filepath.Dir(filepath.Clean(dir))} {
+		if entries, err := os.ReadDir(filepath.Join(other, "journal")); err == nil && len(entries) > 0 {
+			return "there is one in " + other + ": --data-dir " + other
+		}
+	}
+	return "--data-dir says where the bot keeps its data (dev: data/dev)"
 }
 
 // secretsOfEnvironment are the tokens that this process could leak because it has them.
@@ -95,13 +111,13 @@ func verify(ctx context.Context, j *ledger.Reader, o ledger.VerifyOptions, w io.
 	if !report.OK() {
 		return &audit.BrokenError{Report: report}
 	}
-	fmt.Fprintf(w, "ok: %d events, %d runs not ended, %d bodies erased\n", report.Rows, report.OpenRuns, report.Erased)
-	fmt.Fprintf(w, "computed again: %d requests to models, %d messages in Slack\n", checks.Requests.Requests, checks.Renderings.Renderings)
+	fmt.Fprintf(w, "ok: %s, %s not ended, %s erased\n", counted(report.Rows, "event"), counted(report.OpenRuns, "run"), bodies(report.Erased))
+	fmt.Fprintf(w, "computed again: %s to models, %s in Slack\n", counted(checks.Requests.Requests, "request"), counted(checks.Renderings.Renderings, "message"))
 	if n := checks.Requests.Erased; n > 0 {
-		fmt.Fprintf(w, "can't be computed again: %d requests, because they were built on what has been erased since\n", n)
+		fmt.Fprintf(w, "can't be computed again: %s built on what has been erased since\n", counted(n, "request"))
 	}
 	if n := checks.Renderings.Other; n > 0 {
-		fmt.Fprintf(w, "can't be computed again: %d messages, because another version wrote them or secrets of the time were in them\n", n)
+		fmt.Fprintf(w, "can't be computed again: %s that another version wrote or that had secrets of the time in them\n", counted(n, "message"))
 	}
 	_, err = fmt.Fprintf(w, "head: %s\n", report.Head)
 	return err
@@ -144,17 +160,20 @@ func (c auditExportCmd) Run(ctx context.Context, parent *auditCmd) (err error) {
 	})
 	bar.done()
 	if err == nil && c.Output != "" {
-		fmt.Fprintf(os.Stderr, "%d events of %d in %s, head %s\n", done.Events, done.Report.Rows, c.Output, done.Report.Head)
+		fmt.Fprintf(os.Stderr, "%s of %d in %s, head %s\n", counted(done.Events, "event"), done.Report.Rows, c.Output, done.Report.Head)
 	}
 	return err
 }
 
 type auditReportCmd struct {
 	Run_   string `arg:"" name:"run" help:"The run's id, run_…"`
-	Output string `name:"output" short:"o" type:"path" required:"" help:"The file to write; it gets mode 0600."`
+	Output string `name:"output" short:"o" type:"path" help:"The file to write; it gets mode 0600. Without it: stdout, if that is no terminal."`
 }
 
 func (c auditReportCmd) Run(ctx context.Context, parent *auditCmd) (err error) {
+	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
+		return fmt.Errorf("a report is a page of HTML, which nobody reads on a terminal: approvalbot audit report %s -o report.html (audit show %[1]s prints the same as text)", c.Run_)
+	}
 	j, err := parent.open(ctx)
 	if err != nil {
 		return err

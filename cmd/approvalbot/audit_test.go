@@ -223,6 +223,48 @@ func TestWriteTo(t *testing.T) {
 	}
 }
 
+// Who looks for the journal in the wrong directory is shown the one that is near.
+func TestNoJournalHere(t *testing.T) {
+	dir := t.TempDir()
+	open := func() error {
+		_, err := (&auditCmd{DataDir: dir}).open(t.Context())
+		return err
+	}
+	if err := open(); !errors.Is(err, ledger.ErrNoJournal) || !strings.HasSuffix(err.Error(), "--data-dir says where the bot keeps its data (dev: data/dev)") {
+		t.Errorf("nowhere: %v", err)
+	}
+	dev := filepath.Join(dir, "dev")
+	j, err := ledger.Open(t.Context(), filepath.Join(dev, "journal"), ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); !errors.Is(err, ledger.ErrNoJournal) || !strings.HasSuffix(err.Error(), "--data-dir "+dev) {
+		t.Errorf("of dev: %v", err)
+	}
+}
+
+// doctor says what is wrong once, whatever else it keeps from working, and marks only what is wrong or wants a look.
+func TestDoctorSaysItOnce(t *testing.T) {
+	var out bytes.Buffer
+	d := &diagnosis{out: &out}
+	d.check("settings", "", errors.New("no file"))
+	d.check("actions", "", errors.New("no file"))
+	d.check("journal", "", errors.New("no disk"))
+	d.tell("policy", "hash 1")
+	if want := "✗ settings  no file\n✗ journal   no disk\n· policy    hash 1\n"; out.String() != want || d.failed != 2 {
+		t.Errorf("%d failed:\n%s", d.failed, out.String())
+	}
+}
+
+func TestCounted(t *testing.T) {
+	if got := counted(1, "run") + ", " + counted(int64(2), "run") + ", " + bodies(1) + ", " + bodies(0); got != "1 run, 2 runs, 1 body, 0 bodies" {
+		t.Error(got)
+	}
+}
+
 func TestExitCode(t *testing.T) {
 	broken := &audit.BrokenError{Report: ledger.Report{Problem: &ledger.Problem{Seq: 3, What: "its body was changed"}}}
 	if exitCode(errors.New("other")) != 1 || exitCode(errors.Join(broken, errors.New("and more"))) != 2 {

@@ -33,7 +33,7 @@ func (c backupCmd) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("ok: %d events in %s\nhead: %s\n", report.Rows, c.File, report.Head)
+	fmt.Printf("ok: %s in %s\nhead: %s\n", counted(report.Rows, "event"), c.File, report.Head)
 	return nil
 }
 
@@ -72,13 +72,21 @@ func (c pruneCmd) say(p ledger.Pruning) {
 	if c.DryRun {
 		verb = "would be erased"
 	}
-	fmt.Printf("%s: %d bodies (%d bytes) of %d runs that ended before %s\n", verb, p.Bodies, p.Bytes, p.Runs, c.Before.Format("2006-01-02 15:04:05Z"))
+	fmt.Printf("%s: %s (%s) of %s that ended before %s\n", verb, bodies(p.Bodies), counted(p.Bytes, "byte"), counted(p.Runs, "run"), c.Before.Format("2006-01-02 15:04:05Z"))
 	if p.Unsettled > 0 {
-		fmt.Printf("kept: %d old runs of which Slack hasn't been told yet how they ended; start the bot once, then prune again\n", p.Unsettled)
+		fmt.Printf("kept: %s of which Slack hasn't been told the end yet; start the bot once, then prune again\n", counted(p.Unsettled, "old run"))
 	}
 	if p.Event.Body != nil {
 		fmt.Printf("recorded as row %d\nhead: %s\n", p.Event.Seq, ledger.Head{Seq: p.Event.Seq, Hash: p.Event.Hash})
 	}
+}
+
+// bodies are so many bodies of events.
+func bodies(n int64) string {
+	if n == 1 {
+		return "1 body"
+	}
+	return fmt.Sprintf("%d bodies", n)
 }
 
 // operator is who runs this command, as far as the operating system knows.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,6 +78,27 @@ func devSetting(name string) bool {
 	return false
 }
 
+// elsewhereInDev are the settings of ours that dev doesn't read, and what does their work there. SLACK_* isn't among them:
+// whoever has a real workspace has those, and dev is for something else.
+var elsewhereInDev = map[string]string{
+	"APPROVALBOT_MODEL":         "use --model",
+	"APPROVALBOT_DATA_DIR":      "use --data-dir",
+	"APPROVALBOT_WORKSPACE":     "the workspace is in the directory of --data-dir",
+	"APPROVALBOT_API_ADDR":      "use --api-addr",
+	"APPROVALBOT_API_TOKEN":     "each start prints a token of its own; APPROVALBOT_API_TOKENS_FILE counts",
+	"APPROVALBOT_SHELL_NETWORK": "commands have no network there, because the local Slack has no passwords",
+}
+
+// withoutEffectInDev says which settings somebody made in vain.
+func withoutEffectInDev(environ []string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(elsewhereInDev)) {
+		if isSet(environ, name) {
+			out = append(out, name+" has no effect in dev: "+elsewhereInDev[name])
+		}
+	}
+	return out
+}
+
 // Run prints the lines slack, api, token and ready on stdout, and nothing else there.
 func (c devCmd) Run(ctx context.Context) error {
 	if err := confine.Harden(); err != nil {
@@ -124,7 +147,7 @@ func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn ne
 	if err != nil {
 		return err
 	}
-	warn(w.log, unknownNames(os.Environ()))
+	warn(w.log, slices.Concat(withoutEffectInDev(os.Environ()), unknownNames(os.Environ())))
 	w.log.Info("approvalbot dev", "model", a.modelName, "model_from", "--model", "workspace", a.builtin.Dir(), "approvers", s.Approvers)
 	if text := s.unusedKeys(); text != "" {
 		w.log.Info(text)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/slackui"
@@ -47,13 +48,19 @@ func (c doctorCmd) Run(ctx context.Context) error {
 type diagnosis struct {
 	out          io.Writer
 	done, failed int
+	named        []string // what is wrong, as it was said
 }
 
-// check prints one line: what was looked at, and how it is or what to do.
+// check prints one line: what was looked at, and how it is or what to do. What keeps several things from working is said
+// once.
 func (d *diagnosis) check(what, fine string, err error) bool {
+	if err != nil && slices.Contains(d.named, err.Error()) {
+		return false
+	}
 	d.done++
 	if err != nil {
 		d.failed++
+		d.named = append(d.named, err.Error())
 		fmt.Fprintf(d.out, "✗ %-9s %s\n", what, err)
 		return false
 	}
@@ -61,7 +68,11 @@ func (d *diagnosis) check(what, fine string, err error) bool {
 	return true
 }
 
+// note prints what isn't wrong and still wants to be looked at.
 func (d *diagnosis) note(what, text string) { fmt.Fprintf(d.out, "! %-9s %s\n", what, text) }
+
+// tell prints what is neither right nor wrong.
+func (d *diagnosis) tell(what, text string) { fmt.Fprintf(d.out, "· %-9s %s\n", what, text) }
 
 // machine checks what stands on this machine. What can't be read from the settings was named before.
 func (d *diagnosis) machine(ctx context.Context, s Settings) {
@@ -88,7 +99,7 @@ func (d *diagnosis) journal(ctx context.Context, s Settings) {
 	j, err := ledger.Open(ctx, s.journalDir(), ledger.Options{})
 	var inUse *ledger.InUseError
 	if errors.As(err, &inUse) {
-		d.note("journal", err.Error()+"; its /readyz says whether it can be written")
+		d.tell("journal", err.Error()+"; its /readyz says whether it can be written")
 		return
 	}
 	if err != nil {
@@ -101,7 +112,7 @@ func (d *diagnosis) journal(ctx context.Context, s Settings) {
 
 func (d *diagnosis) slack(ctx context.Context, s Settings, sendTest string) {
 	if len(s.requireTokens()) > 0 {
-		d.note("slack", "not asked: that needs both tokens")
+		d.tell("slack", "not asked: that needs both tokens")
 		return
 	}
 	client, err := slackui.Connect(ctx, slackui.ClientConfig{BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL})

@@ -14,6 +14,7 @@ import (
 	"approvalbot/internal/agent"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
+	"approvalbot/internal/spelling"
 	"approvalbot/internal/tools"
 	"approvalbot/internal/tools/actions"
 	"approvalbot/internal/tools/mcp"
@@ -234,21 +235,21 @@ func (k *knownTools) stranger(tool, server string) string {
 func (k *knownTools) misspelt(rules []policy.Rule) (out []string) {
 	var names []string
 	for _, s := range k.set.Specs() {
-		names = append(names, strings.ToUpper(s.Name))
+		names = append(names, s.Name)
 	}
 	for _, r := range rules {
 		for _, t := range r.Tools {
-			right, apart := closest(t, names)
+			right, apart := spelling.Closest(t, names)
 			if apart == 0 || apart > 2 || strings.ContainsAny(t, "*?") {
 				continue
 			}
 			kind := "built-in one"
-			if tool, _ := k.set.Get(strings.ToLower(right)); tool != nil {
+			if tool, _ := k.set.Get(right); tool != nil {
 				if _, ok := tool.(*actions.Action); ok {
 					kind = "action"
 				}
 			}
-			out = append(out, fmt.Sprintf("the rule %s is about the tool %s; the %s is called %s", r.Name, t, kind, strings.ToLower(right)))
+			out = append(out, fmt.Sprintf("the rule %s is about the tool %s; the %s is called %s", r.Name, t, kind, right))
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"approvalbot/internal/agent"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
 	"approvalbot/internal/tools"
 	"approvalbot/internal/tools/mcp"
 )
@@ -149,9 +151,9 @@ func describe(s mcp.Status) string {
 	case !s.Up:
 		return "starting"
 	case len(s.LeftOut) > 0:
-		return fmt.Sprintf("up, %d tools, %d left out", s.Tools, len(s.LeftOut))
+		return fmt.Sprintf("up, %s, %d left out", counted(s.Tools, "tool"), len(s.LeftOut))
 	}
-	return fmt.Sprintf("up, %d tools", s.Tools)
+	return fmt.Sprintf("up, %s", counted(s.Tools, "tool"))
 }
 
 // mcp starts every server of the configuration, says how it is, and ends it.
@@ -176,7 +178,12 @@ func (d *diagnosis) mcp(ctx context.Context, s Settings) {
 	ended := make(chan error, 1)
 	go func() { ended <- servers.Run(ctx) }()
 	<-servers.Settled() // each has a limit
+	r := redact.New(s.secrets()...)
 	for _, one := range servers.Status() {
+		if one.Err != nil { // it may quote the server's program
+			text, _ := r.Text(one.Err.Error())
+			one.Err = errors.New(text)
+		}
 		d.server(one)
 	}
 	cancel()
@@ -192,7 +199,7 @@ func (d *diagnosis) server(s mcp.Status) {
 	if err != nil {
 		err = fmt.Errorf("%s (%s): %w; the bot starts without its tools and tries it again", s.Server.Name, s.Server.Place(), err)
 	}
-	d.check("mcp", fmt.Sprintf("%s (%s): %d tools, %s", s.Server.Name, s.Server.Place(), s.Tools, trust), err)
+	d.check("mcp", fmt.Sprintf("%s (%s): %s, %s", s.Server.Name, s.Server.Place(), counted(s.Tools, "tool"), trust), err)
 	for _, why := range s.LeftOut {
 		d.note("mcp", s.Server.Name+": left out: "+why)
 	}

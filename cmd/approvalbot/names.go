@@ -3,10 +3,11 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"slices"
 	"strings"
+
+	"approvalbot/internal/spelling"
 )
 
 // envFile is read by serve and doctor, from the current directory.
@@ -26,8 +27,13 @@ func warnings(environ []string) []string {
 // others that are a typing error away from one.
 func unknownNames(environ []string) (out []string) {
 	var known []string
+	keys := map[string]string{} // by the short form that other programs have for them
 	for _, f := range settingFields() {
-		known = append(known, f.Tag.Get("envconfig"))
+		name := f.Tag.Get("envconfig")
+		known = append(known, name)
+		if provider, ok := strings.CutSuffix(name, "_API_KEY"); ok {
+			keys[provider+"_KEY"] = name
+		}
 	}
 	slices.Sort(environ)
 	for _, entry := range environ {
@@ -35,7 +41,13 @@ func unknownNames(environ []string) (out []string) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		right, apart := closest(name, known)
+		if right := keys[strings.ToUpper(name)]; right != "" {
+			if !isSet(environ, right) { // else it is another program's
+				out = append(out, fmt.Sprintf("%s is not a setting and has no effect: did you mean %s?", name, right))
+			}
+			continue
+		}
+		right, apart := spelling.Closest(name, known)
 		switch {
 		case apart <= 2 || strings.HasPrefix(name, "APPROVALBOT_") && apart <= 4:
 			out = append(out, fmt.Sprintf("%s is not a setting and has no effect: did you mean %s?", name, right))
@@ -46,36 +58,9 @@ func unknownNames(environ []string) (out []string) {
 	return out
 }
 
-// closest is the known name with the fewest characters to add, take away or exchange; case doesn't count.
-func closest(name string, known []string) (best string, apart int) {
-	apart = math.MaxInt
-	for _, k := range known {
-		if d := distance(strings.ToUpper(name), k); d < apart {
-			best, apart = k, d
-		}
-	}
-	return best, apart
-}
-
-// distance counts the characters to add, take away or exchange between two names (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := above
-			if a[i] != b[j] {
-				cost++
-			}
-			above = row[j+1]
-			row[j+1] = min(cost, row[j]+1, above+1)
-		}
-	}
-	return row[len(b)]
+// isSet tells whether a name has a value in an environment.
+func isSet(environ []string, name string) bool {
+	return slices.ContainsFunc(environ, func(entry string) bool { return len(entry) > len(name)+1 && strings.HasPrefix(entry, name+"=") })
 }
 
 // exposedFile says so if a file with secrets in it can be read by other users.

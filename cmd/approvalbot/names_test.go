@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"approvalbot/internal/slackui"
 )
@@ -28,28 +27,14 @@ func TestUnknownNames(t *testing.T) {
 		{"APROVALBOT_APPROVERS=U1", "APROVALBOT_APPROVERS is not a setting and has no effect: did you mean APPROVALBOT_APPROVERS?"},
 		{"approvalbot_quorum=2", "approvalbot_quorum is not a setting and has no effect: did you mean APPROVALBOT_QUORUM?"},
 		{"APPROVALBOT_TIMEOUT=5m", "APPROVALBOT_TIMEOUT is not a setting of this version and has no effect; approvalbot serve --help lists them"},
+		{"OPENAI_KEY=sk", "OPENAI_KEY is not a setting and has no effect: did you mean OPENAI_API_KEY?"},
+		{"ANTHROPIC_KEY=sk", "ANTHROPIC_KEY is not a setting and has no effect: did you mean ANTHROPIC_API_KEY?"},
 		{"SLACK_BOT_TOKN=xoxb-secret", "SLACK_BOT_TOKN is not a setting and has no effect: did you mean SLACK_BOT_TOKEN?"},
 	} {
 		if got := strings.Join(unknownNames([]string{tt.entry}), "\n"); got != tt.want {
 			t.Errorf("%s:\n got %q\nwant %q", tt.entry, got, tt.want)
 		}
 	}
-}
-
-// The distance is one, whatever it is between: as far there as back, nothing only between equals, and no further than
-// one changes.
-func TestDistance(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.StringMatching("[A-D]{0,8}")
-		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
-		if distance(a, b) != distance(b, a) || (distance(a, b) == 0) != (a == b) || distance(a, c) > distance(a, b)+distance(b, c) {
-			t.Fatalf("%q %q %q: %d %d %d", a, b, c, distance(a, b), distance(b, a), distance(a, c))
-		}
-		at := rapid.IntRange(0, len(a)).Draw(t, "at")
-		if got := distance(a, a[:at]+"x"+a[at:]); got != 1 {
-			t.Fatalf("one letter more: %d", got)
-		}
-	})
 }
 
 func TestExposedFile(t *testing.T) {
@@ -75,6 +60,33 @@ func TestExposedFile(t *testing.T) {
 		if (got != "") != tt.exposed || tt.exposed && !strings.HasSuffix(got, "chmod 600 "+file) || strings.Contains(got, "xoxb") {
 			t.Errorf("%s: %q", tt.name, got)
 		}
+	}
+}
+
+// A key under a short name is another program's where ours is there, too.
+func TestShortKeyBesideOurs(t *testing.T) {
+	if got := unknownNames([]string{"OPENAI_KEY=a", "OPENAI_API_KEY=b"}); got != nil {
+		t.Errorf("%q", got)
+	}
+	if got := unknownNames([]string{"OPENAI_KEY=a", "OPENAI_API_KEY="}); len(got) != 1 {
+		t.Errorf("ours is empty: %q", got)
+	}
+}
+
+// Every setting of ours either counts in dev, or dev says of it what to do instead.
+func TestDevSaysWhatHasNoEffect(t *testing.T) {
+	for _, f := range settingFields() {
+		name := f.Tag.Get("envconfig")
+		said := strings.Join(withoutEffectInDev([]string{name + "=x"}), "\n")
+		if ours := strings.HasPrefix(name, "APPROVALBOT_") && !devSetting(name); ours != (said != "") || ours && !strings.HasPrefix(said, name+" has no effect in dev: ") {
+			t.Errorf("%s: %q", name, said)
+		}
+		if said := withoutEffectInDev([]string{name + "="}); said != nil {
+			t.Errorf("%s is empty: %q", name, said)
+		}
+	}
+	if got, want := withoutEffectInDev([]string{"APPROVALBOT_MODEL=demo"}), []string{"APPROVALBOT_MODEL has no effect in dev: use --model"}; !cmp.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

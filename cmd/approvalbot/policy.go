@@ -158,7 +158,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-func counted(n int, what string) string {
+func counted[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -337,14 +337,15 @@ func programs(c policy.Call) string {
 // rules says in a line what the policy is, for the doctor.
 func (d *diagnosis) rules(s Settings) {
 	if s.PolicyFile == "" {
-		d.note("policy", fmt.Sprintf("no file: the approval policy %s decides about every call (APPROVALBOT_POLICY_FILE)", s.ApprovalPolicy))
+		d.tell("policy", fmt.Sprintf("no file: the approval policy %s decides about every call (APPROVALBOT_POLICY_FILE)", s.ApprovalPolicy))
 		return
 	}
 	p, f, err := mode{s.ApprovalPolicy, s.Sandbox, s.ShellReadOnly}.read(s.PolicyFile)
+	err = fromSetting(err)
 	if !d.check("policy", fmt.Sprintf("%s: %s", s.PolicyFile, counted(p.Rules().Len(), "rule")), err) {
 		return
 	}
-	d.note("policy", "hash "+p.Hash())
+	d.tell("policy", "hash "+p.Hash())
 	for _, text := range withoutEffect(p) {
 		d.note("policy", text)
 	}

@@ -262,6 +262,14 @@ func TestAWrongPolicyFileDoesNotStart(t *testing.T) {
 	}
 }
 
+// A file that was named on the command line is not the setting's.
+func TestCheckOfNoFileBlamesNoSetting(t *testing.T) {
+	_, _, err := mode{policy.OnRequest, policy.WorkspaceWrite, ""}.read("none.yaml")
+	if err == nil || err.Error() != "the policy file none.yaml doesn't exist" {
+		t.Error(err)
+	}
+}
+
 // The tools can't read or write the policy file, by whatever name.
 func TestThePolicyFileIsOutOfReach(t *testing.T) {
 	inChangedWorld(t, func(w *world) {

@@ -42,7 +42,7 @@ func openRulebook(s Settings, log *slog.Logger) (*rulebook, error) {
 	}
 	file, text, err := readPolicyFile(b.file)
 	if err != nil {
-		return nil, err
+		return nil, fromSetting(err)
 	}
 	b.text = text
 	b.Set(base.With(file.Rules))
@@ -105,7 +105,7 @@ func (b *rulebook) reload(ctx context.Context) error {
 	}
 	file, text, err := readPolicyFile(b.file)
 	if err != nil {
-		return err
+		return fromSetting(err)
 	}
 	defer b.tell()
 	old, p := b.Current(), b.base.With(file.Rules)
@@ -133,13 +133,23 @@ func (b *rulebook) tell() {
 // maxPolicyFile is more than [policy.Load] takes; it keeps a wrong path from filling the memory.
 const maxPolicyFile = 2 << 20
 
+var errNoPolicyFile = errors.New("doesn't exist")
+
+// fromSetting names the setting that an error about the policy file comes from, where the file's name alone doesn't help.
+func fromSetting(err error) error {
+	if errors.Is(err, errNoPolicyFile) {
+		return fmt.Errorf("%w (APPROVALBOT_POLICY_FILE)", err)
+	}
+	return err
+}
+
 // readPolicyFile reads and checks a policy file. Whoever can write it decides what the bot may do, so it is refused where
 // anybody can.
 func readPolicyFile(path string) (*policy.File, string, error) {
 	wrong := func(err error) error { return fmt.Errorf("the policy file %s: %w", path, err) }
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not hold the process up
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, "", fmt.Errorf("the policy file %s doesn't exist (APPROVALBOT_POLICY_FILE)", path)
+		return nil, "", fmt.Errorf("the policy file %s %w", path, errNoPolicyFile)
 	}
 	if err != nil {
 		return nil, "", wrong(errors.Unwrap(err))

@@ -55,7 +55,7 @@ func TestPostMessageThroughACard(t *testing.T) {
 				thread := w.ask("alice", "tell bob")
 				card := w.card(thread)
 				mustSay(t, card.text, "Post a message to bob ("+w.user("bob")+")", "The release is out, <@"+w.user("alice")+">.\nAll is well. <!channel>",
-					"who will be notified", "can't be taken back")
+					"who will be notified", "Every call of post_message asks people first: it can't be taken back.")
 				if n := w.conversation("bob"); n != "" && len(w.written(n)) != 0 {
 					t.Error("it was posted before anybody approved")
 				}

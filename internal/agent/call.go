@@ -97,7 +97,7 @@ func PolicyCall(tool tools.Tool, args json.RawMessage) policy.Call {
 		OpenWorld:   spec.Annotations.OpenWorld(),
 		Programs:    facts.Programs, Parsed: facts.Parsed, ReadOnlyCommand: facts.ReadOnly,
 		Path: facts.Path, Host: facts.Host,
-		Ask: demands.Ask,
+		Ask: demands.Ask, AskWhy: demands.Why,
 		Wanted: policy.Wanted{
 			Risk: policy.Risk(demands.Risk), Approvers: demands.Approvers, Quorum: demands.Quorum,
 			Timeout: demands.Timeout, Confirm: demands.Confirm,

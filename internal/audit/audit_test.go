@@ -379,8 +379,29 @@ func TestShowStyles(t *testing.T) {
 	if err := List(t.Context(), j.Reader, &list, redact.New(), Style{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(list.String(), "r1 ") || !strings.Contains(list.String(), "failed") || strings.Count(list.String(), "\n") != 2 {
+	if !strings.Contains(list.String(), "r1 ") || !strings.Contains(list.String(), "failed") || !strings.Contains(list.String(), "1 done") || strings.Count(list.String(), "\n") != 2 {
 		t.Error(list.String())
+	}
+}
+
+// The list says what became of a run's calls: "succeeded" alone would hide that nothing was performed.
+func TestListSaysHowCallsEnded(t *testing.T) {
+	finished := func(state ledger.CallState, source ledger.Source, code string) *ledger.Call {
+		return &ledger.Call{Finished: &ledger.ToolFinished{State: state, Source: source, Code: code}}
+	}
+	denied, late := finished(ledger.OutputDenied, ledger.SourceUser, ""), finished(ledger.OutputDenied, ledger.SourceTimeout, "")
+	for want, calls := range map[string][]*ledger.Call{
+		"-":                       nil,
+		"1 denied, 1 timed out":   {denied, late},
+		"2 denied, 1 done":        {denied, finished(ledger.OutputAvailable, "", ""), denied},
+		"1 failed, 1 not ended":   {finished(ledger.OutputError, "", "EXIT_STATUS"), {}},
+		"1 not allowed":           {finished(ledger.OutputDenied, ledger.SourcePolicy, "")},
+		"1 stopped, 1 broken off": {finished(ledger.OutputDenied, ledger.SourceAbort, ""), finished(ledger.OutputError, "", "ABORTED")},
+		"1 with unknown outcome":  {finished(ledger.OutputError, "", "OUTCOME_UNKNOWN")},
+	} {
+		if got := endings(&ledger.Run{Calls: calls}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func pad(s string, width int) string {
 // List writes a line for each run, the oldest first.
 func List(ctx context.Context, j *ledger.Reader, w io.Writer, r *redact.Redactor, s Style) error {
 	p := &printer{cleaner: cleaner{r}, style: s, w: w}
-	p.write(p.paint(strong, listLine("RUN", "STARTED", "BY", "STATUS", "CALLS", "TOOK", "REQUEST")) + "\n")
+	p.write(p.paint(strong, listLine("RUN", "STARTED", "BY", "STATUS", "CALLS", "TOOK", "ENDINGS", "REQUEST")) + "\n")
 	for e, err := range j.Read(ctx, 0, ledger.Filter{Kinds: []string{"run_started"}}) {
 		if err != nil {
 			return err
@@ -114,8 +114,8 @@ func List(ctx context.Context, j *ledger.Reader, w io.Writer, r *redact.Redactor
 	return p.err
 }
 
-func listLine(id, started, by, status, calls, duration, request string) string {
-	return pad(id, 42) + pad(started, 22) + pad(by, 18) + pad(status, 22) + pad(calls, 7) + pad(duration, 12) + request
+func listLine(id, started, by, status, calls, duration, endings, request string) string {
+	return pad(id, 42) + pad(started, 22) + pad(by, 18) + pad(status, 22) + pad(calls, 7) + pad(duration, 12) + pad(endings, 24) + request
 }
 
 func (p *printer) listed(run *ledger.Run, request string) {
@@ -123,17 +123,69 @@ func (p *printer) listed(run *ledger.Run, request string) {
 	if !run.EndedAt.IsZero() {
 		duration = took(run.EndedAt.Sub(run.StartedAt))
 	}
-	const fixed = 123 // columns before the request
+	const fixed = 147 // columns before the request
 	room := 60
 	if p.style.Width > 0 {
 		room = max(p.style.Width-fixed, 10)
 	}
 	line := listLine(p.line(run.ID), run.StartedAt.UTC().Format("2006-01-02 15:04:05Z"), p.short(run.StartedBy.DisplayName(), 16),
-		"\x00", fmt.Sprint(len(run.Calls)), duration, p.short(request, room))
+		"\x00", fmt.Sprint(len(run.Calls)), duration, endings(run), p.short(request, room))
 	status := string(run.Status())
 	// The colour goes in last: its characters take no room.
 	line = strings.Replace(line, pad("\x00", 22), p.paint(statusColor(run.Status()), status)+strings.Repeat(" ", max(22-len(status), 1)), 1)
 	p.write(strings.TrimRight(line, " ") + "\n")
+}
+
+// endings counts how the calls of a run ended, in the order in which that happened first: "1 done, 2 denied".
+func endings(run *ledger.Run) string {
+	var kinds []string
+	n := map[string]int{}
+	for _, c := range run.Calls {
+		kind := ending(c)
+		if n[kind]++; n[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 || run.Erased > 0 {
+		return "-"
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", n[kind], kind)
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// ending is how a call ended, in a word or two that go behind a number.
+func ending(c *ledger.Call) string {
+	f := c.Finished
+	if f == nil {
+		return "not ended"
+	}
+	switch f.State {
+	case ledger.OutputAvailable:
+		return "done"
+	case ledger.OutputError:
+		switch f.Code {
+		case "ABORTED":
+			return "broken off"
+		case "OUTCOME_UNKNOWN":
+			return "with unknown outcome"
+		}
+		return "failed"
+	}
+	switch f.Source {
+	case ledger.SourceUser:
+		return "denied"
+	case ledger.SourceTimeout:
+		return "timed out"
+	case ledger.SourceAbort:
+		return "stopped"
+	case ledger.SourceUndeliverable:
+		return "asked nobody"
+	case ledger.SourceLoopGuard:
+		return "not asked again"
+	}
+	return "not allowed"
 }
 
 func statusColor(s ledger.RunStatus) string {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,10 +53,31 @@ func (c command) arguments() string {
 // count only where a sentence could begin with them (at the start of a line,
 // behind "and" or a comma), so that "did you read the news" does nothing.
 func parseCommands(text string) []command {
+	found, _ := parseMessage(text)
+	return found
+}
+
+// parseMessage finds the commands in a message, and what could be one if its arguments were JSON.
+func parseMessage(text string) (found []command, broken []brokenUse) {
 	p := parser{text: unwrapLinks(strings.ReplaceAll(text, "\r\n", "\n")), fresh: true}
 	for p.step() {
 	}
-	return p.found
+	return p.found, p.broken
+}
+
+// brokenUse is a use of a tool whose arguments are not JSON. It is a sentence like any other, unless there is such a tool.
+type brokenUse struct {
+	tool string
+	from string // the beginning of what can't be JSON; empty: it ends too early
+}
+
+// whereBroken is where a text stops being JSON.
+func whereBroken(text string, err error) string {
+	wrong := (*json.SyntaxError)(nil)
+	if !errors.As(err, &wrong) || wrong.Offset < 1 || wrong.Offset > int64(len(text)) {
+		return ""
+	}
+	return firstLine(text[wrong.Offset-1:])
 }
 
 // link is how Slack delivers what it takes for an address: README.md comes as
@@ -87,6 +109,7 @@ type parser struct {
 	ended   bool // the last word ended a part of the sentence
 	reading bool // the last command was a read: "read a.txt and b.txt"
 	found   []command
+	broken  []brokenUse
 }
 
 // step reads one token and returns false at the end.
@@ -298,7 +321,8 @@ func (p *parser) use() bool {
 	name, object := p.text[p.pos+m[2]:p.pos+m[3]], p.text[p.pos+m[1]-1:]
 	d := json.NewDecoder(strings.NewReader(object))
 	var raw json.RawMessage
-	if d.Decode(&raw) != nil {
+	if err := d.Decode(&raw); err != nil {
+		p.broken = append(p.broken, brokenUse{name, whereBroken(object, err)})
 		return false
 	}
 	p.pos += m[1] - 1 + int(d.InputOffset())

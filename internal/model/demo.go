@@ -4,16 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"approvalbot/internal/spelling"
 )
 
 // Demo stands in for a language model where there is none: it needs no network
 // and no key, and answers the same to the same. It understands a few fixed
 // forms ([demoHelp] lists them), calls the tools for all of them in one round,
-// and sums up in a line how each ended, with what was read or listed below it. It acts on the last message of a person and on
+// and sums up in a line how each ended, with what was read, listed or printed below it. It acts on the last message of a person and on
 // nothing else; no text that a tool returns can make it act.
 type Demo struct{}
 
@@ -24,6 +27,7 @@ const demoHelp = "I am a demo, not a language model, and understand only this:\n
 	"- list files, or list files in DIRECTORY\n" +
 	"- write FILE: TEXT, to the end of the message or to a line that begins with another of these\n" +
 	"- use TOOL {ARGUMENTS}, in JSON: any other tool, such as an action of yours\n" +
+	"- tools: which there are\n" +
 	"Put a name with spaces in quotes: read \"my notes.txt\". What one message asks for is asked and done side by side, " +
 	"not one after the other; what has to wait for something else belongs in the next message."
 
@@ -53,14 +57,16 @@ func demoRespond(req Request) Response {
 	if user < 0 {
 		return Response{Text: demoHelp, StopReason: StopEndTurn}
 	}
-	wanted := parseCommands(req.Messages[user].Text)
+	text := req.Messages[user].Text
+	wanted, broken := parseMessage(text)
 	possible, notes := demoPossible(wanted, req.Tools)
+	notes = append(notes, notJSON(broken, req.Tools)...)
 	if run := req.Messages[user+1:]; slices.ContainsFunc(run, func(m Message) bool { return len(m.ToolCalls) > 0 }) {
 		return Response{Text: strings.Join(append(outcomes(run), notes...), "\n"), StopReason: StopEndTurn}
 	}
 	switch {
-	case len(wanted) == 0:
-		return Response{Text: demoHelp, StopReason: StopEndTurn}
+	case len(wanted) == 0 && len(notes) == 0:
+		return Response{Text: demoHelp + demoTools(text, req.Tools), StopReason: StopEndTurn}
 	case len(possible) == 0:
 		return Response{Text: strings.Join(notes, "\n"), StopReason: StopEndTurn}
 	}
@@ -83,7 +89,7 @@ func demoPossible(wanted []command, tools []ToolSpec) (possible []command, notes
 		case !offered && c.tool == "shell":
 			note = "There is no shell here, so I can't run commands. Whoever runs me can offer one with APPROVALBOT_SHELL."
 		case !offered:
-			note = fmt.Sprintf("There is no tool %s here, so I can't do that.", c.tool)
+			note = fmt.Sprintf("There is no tool %s here, so I can't do that.", c.tool) + spelling.DidYouMean(c.tool, namesOf(tools))
 		case len(possible) == demoCalls:
 			note = fmt.Sprintf("I do at most %d things at once and left out the rest.", demoCalls)
 		default:
@@ -95,6 +101,53 @@ func demoPossible(wanted []command, tools []ToolSpec) (possible []command, notes
 		}
 	}
 	return possible, notes
+}
+
+// notJSON says what keeps a use of a tool that there is, or that one like it is called, from being one.
+func notJSON(broken []brokenUse, tools []ToolSpec) (notes []string) {
+	names := namesOf(tools)
+	for _, b := range broken {
+		hint := ""
+		if !slices.Contains(names, b.tool) {
+			if hint = spelling.DidYouMean(b.tool, names); hint == "" {
+				continue // a sentence with a brace in it
+			}
+		}
+		where := "they end too early"
+		if b.from != "" {
+			where = "look at " + asCode(b.from)
+		}
+		notes = append(notes, fmt.Sprintf("The arguments of %s are not JSON, so I did nothing with it: %s. Names and texts stand in straight double quotes: use %s {\"name\": \"value\"}.%s",
+			b.tool, where, b.tool, hint))
+	}
+	return notes
+}
+
+func namesOf(tools []ToolSpec) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// asksForTools matches a message that wants to know what there is.
+var asksForTools = regexp.MustCompile(`(?i)\btools\b|\bwhat (?:can|do) you (?:do|know)\b|\bactions\b`)
+
+// demoTools names the tools that there are to somebody who asks for them.
+func demoTools(text string, tools []ToolSpec) string {
+	if len(tools) == 0 || !asksForTools.MatchString(text) {
+		return ""
+	}
+	names := namesOf(tools)
+	left := ""
+	if n := len(names) - shownLines; n > 0 {
+		names, left = names[:shownLines], fmt.Sprintf(", and %d more", n)
+	}
+	for i, name := range names {
+		names[i] = asCode(name)
+	}
+	return "\nThe tools here: " + strings.Join(names, ", ") + left
 }
 
 // outcomes says how the calls of this run ended.
@@ -127,8 +180,8 @@ const (
 	deniedAdvice = " The action was not performed."
 )
 
-// outcome is one line, so that an answer doesn't repeat what a card has shown.
-// Only what was asked for in order to be read follows in full.
+// outcome is one line, with what was read or printed below it: where nobody was
+// asked there is no card that shows it.
 func outcome(c ToolCall, r ToolResult) string {
 	if !r.IsError {
 		return success(c, r.Text)
@@ -153,35 +206,38 @@ func success(c ToolCall, text string) string {
 	lines := strings.Count(strings.TrimSpace(text), "\n") + 1
 	switch {
 	case c.Name == "read_file" || c.Name == "list_files":
-		return done + "\n" + codeBlock(text)
+		return done + "\n" + codeBlock(text, shownLines, shownRunes)
 	case c.Name == "write_file" || strings.TrimSpace(text) == "" || text == silent:
 		return done
 	case lines > 1:
-		return fmt.Sprintf("%s (%d lines of output)", done, lines)
+		return fmt.Sprintf("%s (%d lines of output)\n%s", done, lines, codeBlock(text, printedLines, printedRunes))
 	}
 	return done + ": " + firstLine(text)
 }
 
-// Bounds of what an answer shows of a file or a directory.
+// Bounds of what an answer shows of a file or a directory, and of what a call
+// printed: that often stands on a card, too.
 const (
-	shownLines = 100
-	shownRunes = 4000
+	shownLines   = 100
+	shownRunes   = 4000
+	printedLines = 20
+	printedRunes = 1500
 )
 
 // codeBlock quotes a text as it is, in a fence that is longer than any in it,
 // and says what it leaves out.
-func codeBlock(text string) string {
+func codeBlock(text string, maxLines, maxRunes int) string {
 	text = strings.TrimRightFunc(text, unicode.IsSpace)
 	mark := fence
 	for strings.Contains(text, mark) {
 		mark += "`"
 	}
 	lines := strings.Split(text, "\n")
-	kept := lines[:min(len(lines), shownLines)]
+	kept := lines[:min(len(lines), maxLines)]
 	shown, left := strings.Join(kept, "\n"), len(lines)-len(kept)
 	note := ""
-	if runes := []rune(shown); len(runes) > shownRunes {
-		shown, note = string(runes[:shownRunes])+"…", "\n… (there is more)"
+	if runes := []rune(shown); len(runes) > maxRunes {
+		shown, note = string(runes[:maxRunes])+"…", "\n… (there is more)"
 	} else if left > 0 {
 		note = fmt.Sprintf("\n… (%d lines more)", left)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"approvalbot/internal/spelling"
 )
 
 // Options are what the models of providers need besides their name. The
@@ -74,7 +76,26 @@ func Open(name string, o Options) (Model, error) {
 	case provider == "anthropic", provider == "openai":
 		return nil, fmt.Errorf("model %q: the provider's name for the model is missing: %s/NAME", name, provider)
 	}
-	return nil, fmt.Errorf("unknown model %q; use %s", name, Names)
+	return nil, fmt.Errorf("unknown model %q; use %s.%s", name, Names, meantModel(name))
+}
+
+// meantModel is a question to go behind the news that there is no such model.
+func meantModel(name string) string {
+	provider, rest, named := strings.Cut(name, "/")
+	lower := strings.ToLower(name)
+	switch {
+	case named && rest != "":
+		if right, apart := spelling.Closest(provider, []string{"anthropic", "openai"}); apart <= 2 {
+			return fmt.Sprintf(" Did you mean %s/%s?", right, rest)
+		}
+	case strings.HasPrefix(lower, "claude"):
+		return fmt.Sprintf(" Did you mean anthropic/%s?", name)
+	case strings.HasPrefix(lower, "gpt"):
+		return fmt.Sprintf(" Did you mean openai/%s?", name)
+	case strings.HasPrefix(lower, "script"), strings.HasSuffix(lower, ".json"):
+		return " Did you mean script:FILE?"
+	}
+	return spelling.DidYouMean(name, []string{"demo"})
 }
 
 // lastUser returns the index of the last message that a person wrote, or -1.

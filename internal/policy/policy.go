@@ -161,6 +161,7 @@ type Call struct {
 	Now        time.Time // the caller's clock: the policy has none
 
 	Ask    bool   // whoever defined the tool wants people to be asked
+	AskWhy string // why, as a clause; empty: they just do
 	Wanted Wanted // and this of them
 }
 

@@ -149,7 +149,7 @@ func ask(c *Call, hits []hit) Decision {
 	switch {
 	case c.Ask && len(hits) == 0:
 		d.Source, d.Rule = SourceTool, "tool: "+c.Tool
-		d.Reason = fmt.Sprintf("Every call of %s asks people first: that is how it was defined.", c.Tool)
+		d.Reason = fmt.Sprintf("Every call of %s asks people first: %s.", c.Tool, cmp.Or(c.AskWhy, "that is how it was defined"))
 	case c.Ask:
 		d.Rule += "; tool: " + c.Tool
 	}

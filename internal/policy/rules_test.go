@@ -107,6 +107,18 @@ func TestNoRuleUndoesTheSandbox(t *testing.T) {
 	}
 }
 
+// A tool that says why it asks is quoted with that.
+func TestAToolSaysWhyItAsks(t *testing.T) {
+	p, err := New(Never, WorkspaceWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := p.Decide(Call{Tool: "post_message", Ask: true, AskWhy: "it can't be taken back"})
+	if want := "Every call of post_message asks people first: it can't be taken back."; d.Type != Ask || d.Reason != want {
+		t.Errorf("%s: %s", d.Type, d.Reason)
+	}
+}
+
 // What a tool's definition demands is an ask rule that always matches.
 func TestDemandsOfATool(t *testing.T) {
 	call := Call{Tool: "restart", Destructive: true, Ask: true, Wanted: Wanted{Risk: "high", Approvers: []string{"S0SRE", "S0OPS"}, Quorum: 2}}

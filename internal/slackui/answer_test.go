@@ -198,6 +198,11 @@ var progressStories = map[string]func() *story{
 		s.approve("call_3", bob).started("call_3").finish("call_3", ledger.ToolFinished{State: ledger.OutputError, Code: "EXIT_STATUS", Reason: "The command ended with exit status 1."})
 		return s.end(ledger.RunSucceeded, "ok", "")
 	},
+	"refused": func() *story {
+		s := askedShell("date").deny("call_1", bob, "not today")
+		s.finish("call_1", ledger.ToolFinished{State: ledger.OutputDenied, Source: ledger.SourceUser, Reason: "not today"})
+		return s.end(ledger.RunSucceeded, "ok", "")
+	},
 	"quorum": quorumStory,
 	"used": func() *story {
 		s := newStory().calls("", toolCall("call_1", "read_file", `{}`)).started("call_1").done("call_1", "text")

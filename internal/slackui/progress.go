@@ -68,6 +68,9 @@ func (v *renderer) about(msg ledger.Event) string {
 func (v *renderer) progressTitle(run *ledger.Run) string {
 	switch run.Status() {
 	case ledger.RunSucceeded:
+		if nothingPerformed(run) {
+			return "Nothing was performed (" + spent(took, run) + ")"
+		}
 		return "Done in " + spent(took, run)
 	case ledger.RunFailed:
 		return "Failed " + spent(afterwards, run)
@@ -81,6 +84,16 @@ func (v *renderer) progressTitle(run *ledger.Run) string {
 		return "Waiting for " + count(n, "approval", "approvals")
 	}
 	return "Working"
+}
+
+// nothingPerformed tells of a run that all it called was kept from starting.
+func nothingPerformed(run *ledger.Run) bool {
+	for _, c := range run.Calls {
+		if c.State != ledger.OutputDenied {
+			return false
+		}
+	}
+	return len(run.Calls) > 0
 }
 
 // spent is how long a run that is over took, people's time told apart from its own.

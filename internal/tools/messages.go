@@ -185,7 +185,9 @@ func (t *postMessage) Describe(args json.RawMessage) (Preview, error) {
 func (t *postMessage) Facts(json.RawMessage) Facts { return Facts{Host: "slack.com"} }
 
 // Demands: people read it at once, whatever becomes of it later.
-func (t *postMessage) Demands() Demands { return Demands{Ask: true, Risk: "high"} }
+func (t *postMessage) Demands() Demands {
+	return Demands{Ask: true, Why: "it can't be taken back", Risk: "high"}
+}
 
 func (t *postMessage) Call(ctx context.Context, args json.RawMessage) (Output, error) {
 	a, err := t.parse(args)

@@ -96,6 +96,7 @@ func FactsOf(t Tool, args json.RawMessage) Facts {
 // what the policy says. The zero value wants nothing.
 type Demands struct {
 	Ask       bool          // people are asked, whatever the annotations say
+	Why       string        // what makes that so, as a clause; empty: whoever defined it wants it
 	Risk      string        // low, medium, high or critical
 	Approvers []string      // who may approve: requester, channel, U…, S…
 	Quorum    int           // how many different people have to approve

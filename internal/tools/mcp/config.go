@@ -62,8 +62,8 @@ type Server struct {
 	Disabled bool
 }
 
-// Place is where the server is, for people: a program, or scheme and host of an address. The rest of an address, like
-// arguments, may hold a secret.
+// Place is where the server is, for people: a program, or an address without what may be a secret in it. That is all behind
+// its path, like arguments of a program, and each part of the path that isn't clearly a word or a version.
 func (s Server) Place() string {
 	if s.Kind == Stdio {
 		return s.Command
@@ -71,6 +71,24 @@ func (s Server) Place() string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return "?" // can't be: it was parsed before
+	}
+	parts := strings.Split(u.EscapedPath(), "/")
+	for i, part := range parts {
+		if !plainPart.MatchString(part) {
+			parts[i] = "…"
+		}
+	}
+	return s.origin() + strings.TrimSuffix(strings.Join(parts, "/"), "/")
+}
+
+// plainPart matches a part of a path that is no secret: words of letters, each with two digits at most.
+var plainPart = regexp.MustCompile(`^(?:[A-Za-z]{0,16}[0-9]{0,2}(?:[._-]|$)){0,4}$`)
+
+// origin is scheme and host of an address.
+func (s Server) origin() string {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "?"
 	}
 	return u.Scheme + "://" + u.Host
 }

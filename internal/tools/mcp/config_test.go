@@ -55,7 +55,7 @@ func TestReadConfig(t *testing.T) {
 			t.Errorf("%s is a secret", plain)
 		}
 	}
-	if place := got.Servers[3].Place(); place != "https://mcp.example.com" {
+	if place := got.Servers[3].Place(); place != "https://mcp.example.com/v1" {
 		t.Errorf("its place is %s", place)
 	}
 }

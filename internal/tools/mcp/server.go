@@ -184,7 +184,10 @@ func (s *server) once(ctx context.Context, settled func()) (err error) {
 	session, err := s.connect(ctx, cancel, c.transport, changed)
 	if err == nil {
 		l := &life{session, make(chan struct{}), make(chan struct{}, 1)}
-		err = s.serve(ctx, l, changed, settled)
+		err = s.serve(ctx, l, changed, func() {
+			c.up()
+			settled()
+		})
 		closed := s.leave(l)
 		cancel()
 		c.end()
@@ -199,14 +202,15 @@ func (s *server) once(ctx context.Context, settled func()) (err error) {
 	return err
 }
 
-// serve lists the server's tools, and again whenever it says that they changed, until the session is over.
-func (s *server) serve(ctx context.Context, l *life, changed <-chan struct{}, settled func()) error {
+// serve lists the server's tools, and again whenever it says that they changed, until the session is over. up is told
+// when they are known for the first time.
+func (s *server) serve(ctx context.Context, l *life, changed <-chan struct{}, up func()) error {
 	ended := make(chan error, 1)
 	go func() { ended <- l.session.Wait() }() // leave ends the session
 	if err := s.list(ctx, l); err != nil {
 		return err
 	}
-	settled()
+	up()
 	for {
 		select {
 		case <-ctx.Done():

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"approvalbot/internal/spelling"
 	"approvalbot/internal/tools"
 )
 
@@ -24,6 +25,7 @@ const (
 	maxDescription = 4096 // characters that a model gets of a description
 	maxTitle       = 100
 	maxLeftOut     = 32 // that are told by name
+	maxNamed       = 10 // that are offered instead of one that there isn't
 )
 
 // A tool is one tool of a server, as the server defined it once. It keeps its definition; the server knows whether that
@@ -212,12 +214,39 @@ func (s *server) toolsOf(list []*sdk.Tool) (all []*tool, leftOut []string) {
 		seen[t.spec.Name] = true
 		all = append(all, t)
 	}
-	for _, name := range s.config.Tools {
-		if !slices.ContainsFunc(list, func(d *sdk.Tool) bool { return d.Name == name }) {
-			leftOut = append(leftOut, short(name)+`: it is named in "tools", and the server has no such tool`)
-		}
+	return all, append(leftOut, s.missing(list)...)
+}
+
+// missing says which tools are named in the configuration that the server doesn't have, and once which it has.
+func (s *server) missing(list []*sdk.Tool) (all []string) {
+	names := make([]string, min(len(list), maxListed))
+	for i := range names {
+		names[i] = cut(short(list[i].Name), maxToolName)
 	}
-	return all, leftOut
+	for _, name := range s.config.Tools {
+		if slices.ContainsFunc(list, func(d *sdk.Tool) bool { return d.Name == name }) {
+			continue
+		}
+		why := short(name) + `: it is named in "tools", and the server has no such tool.` + spelling.DidYouMean(name, names)
+		if len(all) == 0 {
+			why += " " + some(names)
+		}
+		all = append(all, why)
+	}
+	return all
+}
+
+// some are the first names of a server's tools, in a sentence.
+func some(names []string) string {
+	if len(names) == 0 {
+		return "It has none."
+	}
+	shown := names[:min(len(names), maxNamed)]
+	more := ""
+	if n := len(names) - len(shown); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "It has " + strings.Join(shown, ", ") + more + "."
 }
 
 // backoff is how long to wait before the n-th start in a row, from 1.

@@ -1,11 +1,8 @@
 package mcp
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptrace"
@@ -24,14 +21,13 @@ import (
 
 const (
 	maxMessage = 16 << 20 // bytes of one message of a server
-	maxLogLine = 1000     // characters of a line that a server writes to its standard error
-	maxLines   = 100      // of these that are logged in a minute
 	stopGrace  = 3 * time.Second
 )
 
 // A connection is a way to a server that is open.
 type connection struct {
 	transport sdk.Transport
+	up        func() // is told when the server is up
 	// end closes the way and waits until nothing is left of the server, if it is ours. It may be called once.
 	end func()
 	// why says in a clause how a server of ours ended; empty if it didn't, or isn't ours.
@@ -41,7 +37,7 @@ type connection struct {
 // open starts the program, or makes what talks to the address.
 func (s *server) open() (*connection, error) {
 	if s.dial != nil {
-		return &connection{noting{s.dial()}, func() {}, func() string { return "" }}, nil
+		return &connection{noting{s.dial()}, func() {}, func() {}, func() string { return "" }}, nil
 	}
 	switch s.config.Kind {
 	case HTTP:
@@ -55,7 +51,7 @@ func (s *server) open() (*connection, error) {
 }
 
 func (s *server) remote(t sdk.Transport, c *http.Client) *connection {
-	return &connection{transport: t, end: c.CloseIdleConnections, why: func() string { return "" }}
+	return &connection{transport: t, up: func() {}, end: c.CloseIdleConnections, why: func() string { return "" }}
 }
 
 // program starts the server's program.
@@ -69,22 +65,30 @@ func (s *server) program() (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	logged := make(chan struct{})
+	said := &stderr{log: s.log.With("server", s.config.Name)}
+	heard := make(chan struct{})
 	go func() {
-		defer close(logged)
-		logLines(p.Stderr(), s.log.With("server", s.config.Name))
+		defer close(heard)
+		defer p.Stderr().Close()
+		said.read(p.Stderr())
 	}()
 	return &connection{
 		transport: noting{&sdk.IOTransport{Reader: p.Stdout(), Writer: input{p}, MaxLineLength: maxMessage}},
+		up:        said.cameUp,
 		end: func() {
 			p.Stop(stopGrace)
-			<-logged
+			<-heard
 		},
 		why: func() string {
-			if state := p.State(); state != nil {
-				return "its program ended: " + state.String()
+			state := p.State()
+			if state == nil {
+				return ""
 			}
-			return ""
+			why := "its program ended: " + state.String()
+			if cause := said.cause(); cause != "" {
+				why += ", and it had written: " + cause
+			}
+			return why
 		},
 	}, nil
 }
@@ -145,53 +149,24 @@ func lookPath(command string, env []string) (string, error) {
 	return "", fmt.Errorf("there is no program %q in the PATH; give its whole path", command)
 }
 
-// logLines logs what a server writes to its standard error, as far as it is bearable, and reads on to the end whatever
-// comes, since a server whose output nobody reads stops.
-func logLines(r io.Reader, log *slog.Logger) {
-	in := bufio.NewReader(r)
-	var since time.Time
-	n := 0
-	for {
-		line, err := in.ReadSlice('\n')
-		text := strings.TrimSpace(clean(string(line)))
-		for err == bufio.ErrBufferFull { // the rest of an endless line
-			_, err = in.ReadSlice('\n')
-		}
-		if now := time.Now(); now.Sub(since) > time.Minute {
-			since, n = now, 0
-		}
-		if text != "" {
-			switch n++; {
-			case n < maxLines:
-				log.Info("MCP server says", "text", cut(text, maxLogLine))
-			case n == maxLines:
-				log.Warn("MCP server says more than is logged; the rest of this minute is left out")
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
 // client talks to an address, and to no other: the headers are for that one alone, and what a redirect or the server's own
 // word leads to is somewhere else.
 func (s *server) client() *http.Client {
 	return &http.Client{
-		Transport:     &headers{set: s.config.Headers, place: s.config.Place(), next: http.DefaultTransport.(*http.Transport).Clone()},
+		Transport:     &headers{set: s.config.Headers, origin: s.config.origin(), next: http.DefaultTransport.(*http.Transport).Clone()},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
 type headers struct {
-	set   map[string]string
-	place string // scheme and host
-	next  *http.Transport
+	set    map[string]string
+	origin string // scheme and host
+	next   *http.Transport
 }
 
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if place := r.URL.Scheme + "://" + r.URL.Host; place != h.place {
-		return nil, fmt.Errorf("the server leads to %s, which is not the configured %s", short(place), h.place)
+	if origin := r.URL.Scheme + "://" + r.URL.Host; origin != h.origin {
+		return nil, fmt.Errorf("the server leads to %s, which is not the configured %s", short(origin), h.origin)
 	}
 	r = r.Clone(r.Context())
 	for name, value := range h.set {

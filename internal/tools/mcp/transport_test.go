@@ -255,9 +255,9 @@ func TestHeadersStayAtHome(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer sse.Close()
-	u := use(t, Server{Name: "web", Kind: SSE, URL: sse.URL + "/secret-path", Headers: map[string]string{"X-Key": "made-up"}})
+	u := use(t, Server{Name: "web", Kind: SSE, URL: sse.URL + "/mcp/s3cr3tpath", Headers: map[string]string{"X-Key": "made-up"}})
 	s := u.servers.Status()[0]
-	if s.Up || s.Err == nil || strings.Contains(s.Err.Error(), "secret-path") {
+	if s.Up || s.Err == nil || strings.Contains(s.Err.Error(), "s3cr3t") {
 		t.Errorf("%+v", s)
 	}
 	if n := visits.Load(); n > 0 {
@@ -268,7 +268,8 @@ func TestHeadersStayAtHome(t *testing.T) {
 // What a server writes to its log is bounded, and read on whatever comes.
 func TestLogLines(t *testing.T) {
 	var w world
-	logLines(strings.NewReader(strings.Repeat("x", 100_000)+"\n"+strings.Repeat("line\n", 1000)+"\xffend"), slog.New(slog.NewTextHandler(&w, nil)))
+	s := &stderr{log: slog.New(slog.NewTextHandler(&w, nil)), up: true}
+	s.read(strings.NewReader(strings.Repeat("x", 100_000) + "\n" + strings.Repeat("line\n", 1000) + "\xffend"))
 	said := w.said()
 	if n := strings.Count(said, "\n"); n > maxLines+1 || len(said) > 200*maxLines+2*maxLogLine {
 		t.Errorf("%d lines, %d bytes", n, len(said))

@@ -111,7 +111,8 @@ func (s *Server) close() {
 // Stdout is what the server writes; it ends when the server has ended. Closing it unblocks whoever reads.
 func (s *Server) Stdout() *os.File { return s.stdout }
 
-// Stderr is what the server writes to its standard error. Somebody has to read it, or the server blocks.
+// Stderr is what the server writes to its standard error. Somebody has to read it to its end, or the server blocks, and then
+// to close it: what the server says last is often why it ended, so nothing of it is cut off.
 func (s *Server) Stderr() *os.File { return s.stderr }
 
 // Write writes to the server's input. A server that doesn't read it, or closed it, is killed: it may have got a part, so
@@ -161,6 +162,5 @@ func (s *Server) Stop(grace time.Duration) {
 			<-s.ended
 		}
 		s.stdout.Close()
-		s.stderr.Close()
 	})
 }
