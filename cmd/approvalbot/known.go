@@ -48,9 +48,6 @@ func (b toolbox) open() (_ *knownTools, err error) {
 	return k, k.openTools(file)
 }
 
-// mcpNames is what the names of all tools of MCP servers begin with.
-const mcpNames = "mcp__"
-
 // anyValue stands for variables that are set where the bot runs.
 func anyValue(name string) (string, bool) { return cmp.Or(os.Getenv(name), "unset"), true }
 
@@ -203,7 +200,7 @@ func (k *knownTools) server(tool string) (words string, trusted bool) {
 func (k *knownTools) stranger(tool, server string) string {
 	const assumed = "; its arguments are not checked, and it is taken for one that may do anything"
 	switch {
-	case strings.HasPrefix(tool, mcpNames):
+	case strings.HasPrefix(tool, tools.RemotePrefix):
 		return "how the tool is defined isn't known, for servers are not started here; " + server + assumed
 	case k.actionsFile == "":
 		return "no built-in tool is called so, and no file of actions is given (--actions)" + assumed
@@ -242,7 +239,7 @@ func (k *knownTools) missing(rules []policy.Rule) (out []string) {
 	}
 	for _, r := range rules {
 		for _, t := range r.Tools {
-			if _, ok := k.set.Get(t); ok || strings.ContainsAny(t, "*?") || strings.HasPrefix(t, mcpNames) || len(k.misspelt([]policy.Rule{{Tools: []string{t}}})) > 0 {
+			if _, ok := k.set.Get(t); ok || strings.ContainsAny(t, "*?") || strings.HasPrefix(t, tools.RemotePrefix) || len(k.misspelt([]policy.Rule{{Tools: []string{t}}})) > 0 {
 				continue
 			}
 			out = append(out, fmt.Sprintf("the rule %s is about the tool %s, which is neither built in nor an action of %s", r.Name, t, k.actionsFile))

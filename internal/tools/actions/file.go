@@ -157,6 +157,8 @@ func (r *reader) field(f field) {
 		a.name = r.text(n, what)
 		if a.name != "" && !actionName.MatchString(a.name) {
 			r.add(n.Line, "the name %q has to be 1 to 64 letters, digits, '_' or '-'", a.name)
+		} else if why, taken := tools.Reserved(a.name); taken {
+			r.add(n.Line, "%s; give the action another name", why)
 		}
 	case "description":
 		a.description = r.text(n, what)

@@ -56,6 +56,8 @@ func TestWrongFiles(t *testing.T) {
 		{"no name", "actions:\n  - description: x\n    run: [ls]\n", "line 2", "needs a name"},
 		{"no run", one("timeout: 3s"), "line 2", "needs a run"},
 		{"bad name", "actions:\n  - {name: a b, description: x, run: [ls]}", "line 2", "letters, digits"},
+		{"a built-in tool's name", "actions:\n  - {description: x, run: [ls],\n     name: shell}", "line 3", "actions.yaml, line 3: shell: the name shell is taken: a built-in tool has it. Those have edit_file, http_request, list_files"},
+		{"an MCP tool's name", "actions:\n  - {name: mcp__x__y, description: x, run: [ls]}", "line 2", "begin with mcp__ are those of the tools of MCP servers; give the action another name"},
 		{"name of a number", "actions:\n  - {name: 7, description: x, run: [ls]}", "line 2", "a number (7)"},
 
 		{"run as text", one("run: systemctl restart web"), "line 4", "an element for each argument"},
