@@ -325,7 +325,7 @@ func (in *input) ResolveName(name string) (any, bool) {
 func (in *input) known() ref.Val {
 	if in.programs == nil {
 		if in.text() != "" && !in.call.Parsed {
-			in.programs = types.NewErrFromString("which programs the command runs is not known, because it could not be understood whole")
+			in.programs = types.NewErrFromString("its programs are not known, for the command could not be understood whole")
 		} else {
 			in.programs = types.NewStringList(types.DefaultTypeAdapter, in.call.Programs)
 		}

@@ -182,11 +182,16 @@ func reasons(c *Call, hits []hit) string {
 func (h hit) reason(c *Call) string {
 	r := h.rule
 	if h.err != nil {
-		does := "asks"
+		does := "asks about it"
 		if r.Effect == Deny {
-			does = "denies"
+			does = "denies it"
 		}
-		return strings.TrimSpace(fmt.Sprintf("%s The rule %s could not be evaluated (%s), so it counts and %s.", r.sentence(), r.Name, shortened(h.err.Error()), does))
+		// What it means comes first: where it is shown there may be no room for the rest.
+		why := fmt.Sprintf("The rule %s %s, because it could not be evaluated: %s", r.Name, does, shortened(h.err.Error()))
+		if !strings.HasSuffix(why, "…") {
+			why += "."
+		}
+		return strings.TrimSpace(why + " " + r.sentence())
 	}
 	if r.Reason != "" {
 		return r.sentence()
