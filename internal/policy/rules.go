@@ -223,6 +223,17 @@ func shortened(s string) string {
 	return string([]rune(s)[:maxDetail]) + "…"
 }
 
+// Covers tells whether the rule is about the tool of that name.
+func (r Rule) Covers(tool string) bool { return r.covers(tool) }
+
+// Arguments are the arguments that the rule's condition names.
+func (r Rule) Arguments() []string {
+	if r.when == nil {
+		return nil
+	}
+	return slices.Clone(r.when.arguments)
+}
+
 // covers tells whether the rule is about the tool.
 func (r *Rule) covers(tool string) bool {
 	for _, pattern := range r.Tools {
