@@ -39,11 +39,11 @@ func (s *Settings) actionFile() (*actions.File, error) {
 // openActions reads the named actions and finds on this machine what they need. What is missing stops the start: an action
 // that fails when it is needed helps nobody.
 func (s *Settings) openActions(workspace string) (*actions.File, error) {
-	file, err := s.actionFile()
-	if err != nil {
-		return nil, err
+	if s.ActionsFile == "" {
+		return &actions.File{}, nil
 	}
-	if err := file.Prepare(thisMachine(workspace, s.ShellWrite)); err != nil {
+	file, err := actions.Open(s.ActionsFile, approverList, thisMachine(workspace, s.ShellWrite))
+	if err != nil {
 		return nil, fmt.Errorf("APPROVALBOT_ACTIONS_FILE: %w", err)
 	}
 	return file, nil
@@ -111,6 +111,7 @@ type actionsCheckCmd struct {
 	PolicyFile string `name:"policy" env:"APPROVALBOT_POLICY_FILE" placeholder:"FILE" help:"Judge the calls by this policy file, too."`
 	mode
 	rules *policy.Policy // of the file and the settings
+	said  Settings       // what the environment says of who approves
 }
 
 // Help says what comes out.
@@ -127,20 +128,15 @@ func (c actionsCheckCmd) check(w io.Writer) error {
 	if c.Args != "" && c.Input == "" {
 		return errors.New("--args needs --input ACTION: which action they are for")
 	}
-	file, err := actions.Load(c.File, approverList)
+	file, missing, err := c.open()
 	if err != nil {
 		return err
 	}
 	if c.rules, err = c.judge(); err != nil {
 		return err
 	}
-	var missing error
-	if !c.Elsewhere {
-		workspace := cmp.Or(os.Getenv("APPROVALBOT_WORKSPACE"), filepath.Join(cmp.Or(os.Getenv("APPROVALBOT_DATA_DIR"), "data"), "workspace"))
-		if abs, err := filepath.Abs(workspace); err == nil {
-			workspace = abs
-		}
-		missing = file.Prepare(thisMachine(workspace, strings.Split(os.Getenv("APPROVALBOT_SHELL_WRITE"), ",")))
+	if err := c.said.read(); err != nil { // what is wrong with other settings is theirs to say
+		c.said.Quorum, c.said.Timeout = max(c.said.Quorum, 1), cmp.Or(c.said.Timeout, 2*time.Minute)
 	}
 	shown := 0
 	for _, a := range file.Actions() {
@@ -163,10 +159,28 @@ func (c actionsCheckCmd) check(w io.Writer) error {
 		fmt.Fprintf(w, "note: %s\n", p)
 	}
 	if missing != nil {
-		return fmt.Errorf("on this machine (--elsewhere doesn't look here): %w", missing)
+		return fmt.Errorf("not found on this machine (checking a file for another one? --elsewhere): %w", missing)
 	}
 	fmt.Fprintf(w, "%s is fine: %s.\n", c.File, counted(len(file.Actions()), "action"))
 	return nil
+}
+
+// open reads the file. What only this machine lacks is no error of the file's.
+func (c actionsCheckCmd) open() (file *actions.File, missing, err error) {
+	if c.Elsewhere {
+		file, err = actions.Load(c.File, approverList)
+		return file, nil, err
+	}
+	workspace := cmp.Or(os.Getenv("APPROVALBOT_WORKSPACE"), filepath.Join(cmp.Or(os.Getenv("APPROVALBOT_DATA_DIR"), "data"), "workspace"))
+	if abs, err := filepath.Abs(workspace); err == nil {
+		workspace = abs
+	}
+	writable := strings.Split(os.Getenv("APPROVALBOT_SHELL_WRITE"), ",")
+	file, err = actions.Open(c.File, approverList, thisMachine(workspace, writable))
+	if file == nil {
+		return nil, nil, err
+	}
+	return file, err, nil
 }
 
 // judge is the policy that calls are judged by.
@@ -259,12 +273,12 @@ func (c actionsCheckCmd) card(w io.Writer, a *actions.Action, args json.RawMessa
 	sum := sha256.Sum256(args)
 	approvers := d.Wanted.Approvers
 	if len(approvers) == 0 {
-		approvers = strings.FieldsFunc(cmp.Or(os.Getenv("APPROVALBOT_APPROVERS"), "channel"), func(r rune) bool { return r == ',' })
+		approvers = c.said.Approvers
 	}
 	text := slackui.Mockup{
 		Tool: a.Name(), Arguments: string(args), Digest: hex.EncodeToString(sum[:]), Reason: d.Reason, Rule: d.Rule,
 		Preview:   ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
-		Approvers: approvers, Quorum: max(1, d.Wanted.Quorum), Timeout: cmp.Or(d.Wanted.Timeout, 2*time.Minute),
+		Approvers: approvers, Unnamed: "those of APPROVALBOT_APPROVERS", Quorum: max(c.said.Quorum, d.Wanted.Quorum), Timeout: cmp.Or(d.Wanted.Timeout, c.said.Timeout),
 		Risk: string(d.Wanted.Risk), Confirm: d.Wanted.Confirm, Cwd: cmp.Or(p.Dir, "the workspace"),
 	}.Text(r)
 	for line := range strings.Lines(strings.TrimSpace(text)) {

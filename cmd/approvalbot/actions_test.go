@@ -367,8 +367,25 @@ func TestActionsCheck(t *testing.T) {
 	if strings.Contains(out.String(), "restart_service") {
 		t.Error("it shows others, too")
 	}
+	mustSay(t, out.String(), "Who may approve: those of APPROVALBOT_APPROVERS\n")
+	if strings.Contains(out.String(), "members of this channel") {
+		t.Error("nobody said that the channel approves")
+	}
+	out.Reset()
+	t.Setenv("APPROVALBOT_APPROVERS", "U0MADEUP,S0MADEUP")
+	t.Setenv("APPROVALBOT_QUORUM", "2")
+	if err := c.check(&out); err != nil {
+		t.Fatal(err)
+	}
+	mustSay(t, out.String(), "Who may approve: @U0MADEUP and @S0MADEUP, but not", "2 people have to approve")
 	c.Args = `{"environment":"moon"}`
 	mustSay(t, fmt.Sprint(c.check(&out)), "don't fit the schema of scale_deployment")
 	c.Input, c.Args = "scale", ""
 	mustSay(t, fmt.Sprint(c.check(&out)), "no action scale")
+	missing := filepath.Join(t.TempDir(), "actions.yaml")
+	rewrite(t, missing, "actions: [{name: a, description: It., run: [no-such-program]}]")
+	out.Reset()
+	err := actionsCheckCmd{File: missing, mode: usual}.check(&out)
+	mustSay(t, fmt.Sprint(err), "not found on this machine (checking a file for another one? --elsewhere): "+missing+", line 1: a: there is no program no-such-program")
+	mustSay(t, out.String(), "═══ a")
 }

@@ -178,6 +178,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	if a.mcp, err = openMCP(ctx, s, a.journal, slices.Concat(a.builtin.Tools(), named.Tools()), a.log); err != nil {
 		return agent.Config{}, err
 	}
+	a.rules.tools = a.mcp.live.Set
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
@@ -198,6 +199,7 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 	var g errgroup.Group
 	g.Go(func() error { return a.mcp.servers.Run(servers) })
 	a.mcp.wait(work)
+	a.rules.sayUnfit()
 	g.Go(func() error {
 		defer stopSlack() // Slack is the last to go: it tells how the others ended
 		defer stopWork()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,9 +50,6 @@ func (b toolbox) open() (_ *knownTools, err error) {
 	}
 	return k, k.openTools(file)
 }
-
-// mcpNames is what the names of all tools of MCP servers begin with.
-const mcpNames = "mcp__"
 
 // anyValue stands for variables that are set where the bot runs.
 func anyValue(name string) (string, bool) { return cmp.Or(os.Getenv(name), "unset"), true }
@@ -223,7 +221,7 @@ func (k *knownTools) server(tool string) (words string, trusted bool) {
 func (k *knownTools) stranger(tool, server string) string {
 	const assumed = "; its arguments are not checked, and it is taken for one that may do anything"
 	switch {
-	case strings.HasPrefix(tool, mcpNames):
+	case strings.HasPrefix(tool, tools.RemotePrefix):
 		return "how the tool is defined isn't known, for servers are not started here; " + server + assumed
 	case k.actionsFile == "":
 		return "no built-in tool is called so, and no file of actions is given (--actions)" + assumed
@@ -262,11 +260,98 @@ func (k *knownTools) missing(rules []policy.Rule) (out []string) {
 	}
 	for _, r := range rules {
 		for _, t := range r.Tools {
-			if _, ok := k.set.Get(t); ok || strings.ContainsAny(t, "*?") || strings.HasPrefix(t, mcpNames) || len(k.misspelt([]policy.Rule{{Tools: []string{t}}})) > 0 {
+			if _, ok := k.set.Get(t); ok || strings.ContainsAny(t, "*?") || strings.HasPrefix(t, "mcp_") || len(k.misspelt([]policy.Rule{{Tools: []string{t}}})) > 0 {
 				continue
 			}
 			out = append(out, fmt.Sprintf("the rule %s is about the tool %s, which is neither built in nor an action of %s", r.Name, t, k.actionsFile))
 		}
 	}
 	return out
+}
+
+// unfit finds patterns that no tool can fit: those that miss the names of MCP servers' tools by an underscore, and, where
+// the file of actions is known, those that fit none.
+func (k *knownTools) unfit(rules []policy.Rule) (out []string) {
+	for _, r := range rules {
+		for _, t := range r.Tools {
+			begins := t
+			if i := strings.IndexAny(t, "*?"); i >= 0 {
+				begins = t[:i]
+			}
+			remote := strings.HasPrefix(begins, tools.RemotePrefix) || strings.HasPrefix(tools.RemotePrefix, begins)
+			switch {
+			case remote || aboutAny(k.set, policy.Rule{Tools: []string{t}}):
+			case strings.HasPrefix(begins, "mcp_"):
+				out = append(out, fmt.Sprintf("the rule %s is about the tool %s; the tools of MCP servers are called %sSERVER__TOOL, with two underscores each", r.Name, t, tools.RemotePrefix))
+			case begins != t && k.actionsFile != "":
+				out = append(out, fmt.Sprintf("the rule %s is about the tool %s, which neither a built-in tool nor an action of %s fits", r.Name, t, k.actionsFile))
+			}
+		}
+	}
+	return out
+}
+
+// aboutAny tells whether a rule is about one of the tools.
+func aboutAny(set *tools.Set, r policy.Rule) bool {
+	return slices.ContainsFunc(set.Specs(), func(s tools.Spec) bool { return r.Covers(s.Name) })
+}
+
+// arguments finds conditions that name an argument which no tool of their rule has, or one of which something better is
+// known. Where a rule is about tools that aren't known, nobody can say.
+func (k *knownTools) arguments(rules []policy.Rule) (out []string) {
+	for _, r := range rules {
+		about, all := []string{}, map[string]bool{}
+		for _, t := range r.Tools {
+			tool, ok := k.set.Get(t)
+			if !ok {
+				about = nil
+				break
+			}
+			about = append(about, t)
+			for name := range tool.Spec().InputSchema.Properties {
+				all[name] = true
+			}
+		}
+		if len(about) == 0 {
+			continue
+		}
+		for _, name := range r.Arguments() {
+			if !all[name] {
+				out = append(out, fmt.Sprintf("the rule %s asks for args.%s, an argument that %s does not have (there is %s): a rule that can't be evaluated %s, unless has() or another condition keeps it from being asked",
+					r.Name, name, strings.Join(about, ", "), strings.Join(slices.Sorted(maps.Keys(all)), ", "), countsAs(r.Effect)))
+			}
+		}
+		out = append(out, k.better(r, about)...)
+	}
+	return out
+}
+
+// countsAs is what becomes of every call if a rule can't be evaluated.
+func countsAs(effect policy.Type) string {
+	switch effect {
+	case policy.Deny:
+		return "denies every call"
+	case policy.Ask:
+		return "asks about every call"
+	}
+	return "allows no call"
+}
+
+// better says of arguments of built-in tools what to ask for instead.
+func (k *knownTools) better(r policy.Rule, about []string) (out []string) {
+	for _, t := range about {
+		tool, _ := k.set.Get(t)
+		if _, ok := tool.(*actions.Action); ok {
+			continue
+		}
+		for _, name := range r.Arguments() {
+			switch {
+			case name == "path" && tool.Spec().InputSchema.Properties[name] != nil:
+				return []string{fmt.Sprintf("the rule %s asks for args.path; use path: it is clean, while args.path is as the model wrote it (./a, b/../a)", r.Name)}
+			case name == "command" && t == "shell":
+				return []string{fmt.Sprintf("the rule %s asks for args.command; use command.programs for what it runs, or command.text: args.command is as the model wrote it", r.Name)}
+			}
+		}
+	}
+	return nil
 }

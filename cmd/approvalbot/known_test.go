@@ -5,8 +5,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
@@ -174,4 +177,76 @@ func TestPolicyCommandsReadTheEnvFile(t *testing.T) {
 	if err := run(context.Background(), []string{"policy", "test", "p.yaml"}); err == nil || strings.Contains(err.Error(), "xoxb") {
 		t.Errorf("a file that can't be read: %v", err)
 	}
+}
+
+// A check says which conditions ask for what isn't there, or for what the model wrote where something cleaner is known, and
+// which patterns no tool fits.
+func TestPolicyCheckNotesWhatIsHardlyMeant(t *testing.T) {
+	file := policyFile(t, `rules:
+  - {name: cmd, tool: shell, when: 'args.cmd == "rm"', effect: deny}
+  - {name: index, tool: [read_file, list_files], when: 'args["file"] == "a"', effect: ask}
+  - {name: free, tool: shell, when: 'has(args.cwd)', effect: allow}
+  - {name: raw, tool: [write_file, edit_file], when: 'args.path.startsWith("docs/")', effect: allow}
+  - {name: raw-shell, tool: shell, when: 'args.command.contains("rm")', effect: deny}
+  - {name: fs, tool: "mcp_fs_read*", effect: allow}
+  - {name: fs2, tool: mcp_fs_write, effect: deny}
+  - {name: old, tool: "drop_*", effect: deny}
+  - {name: fine, tool: ["mcp__fs__*", "m*", "*_file", "scale_*"], when: args.anything == 1, effect: ask}
+  - {name: fine-too, tool: shell, when: 'command.text.contains("rm") && args.timeout_seconds > 3', effect: ask}
+  - {name: fine-action, tool: scale_deployment, when: 'args.environment == "production"', effect: ask}
+`)
+	p, f, err := usual.read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := toolbox{Actions: "../../deploy/actions.example.yaml"}.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer known.close()
+	var out strings.Builder
+	if err := checkPolicy(&out, file, p, f, known); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		if note, ok := strings.CutPrefix(line, "note: "); ok {
+			got = append(got, strings.TrimSpace(note))
+		}
+	}
+	const unless = ", unless has() or another condition keeps it from being asked"
+	want := []string{
+		"the rule fs is about the tool mcp_fs_read*; the tools of MCP servers are called mcp__SERVER__TOOL, with two underscores each",
+		"the rule fs2 is about the tool mcp_fs_write; the tools of MCP servers are called mcp__SERVER__TOOL, with two underscores each",
+		"the rule old is about the tool drop_*, which neither a built-in tool nor an action of ../../deploy/actions.example.yaml fits",
+		"the rule cmd asks for args.cmd, an argument that shell does not have (there is command, timeout_seconds): a rule that can't be evaluated denies every call" + unless,
+		"the rule index asks for args.file, an argument that read_file, list_files does not have (there is depth, limit, offset, path, recursive): a rule that can't be evaluated asks about every call" + unless,
+		"the rule free asks for args.cwd, an argument that shell does not have (there is command, timeout_seconds): a rule that can't be evaluated allows no call" + unless,
+		"the rule raw asks for args.path; use path: it is clean, while args.path is as the model wrote it (./a, b/../a)",
+		"the rule raw-shell asks for args.command; use command.programs for what it runs, or command.text: args.command is as the model wrote it",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The bot says at its start, and when it reads its policy again, which rules are about none of its tools.
+func TestRulesAboutNoTool(t *testing.T) {
+	inRuledWorld(t, "rules: [{name: gone, tool: restart_all, effect: deny}, {name: here, tool: \"write_*\", effect: ask}]", func(w *world, file string) {
+		said := func(rule string) bool {
+			return strings.Contains(w.log.String(), "none of the tools that there are now") && strings.Contains(w.log.String(), "rule="+rule)
+		}
+		if !said("gone") || said("here") {
+			t.Errorf("at the start: %s", w.log.String())
+		}
+		rewrite(t, file, "rules: [{name: late, tool: mcp__x__y, effect: deny}]")
+		if err := w.app.rules.reload(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if !said("late") {
+			t.Errorf("after a change: %s", w.log.String())
+		}
+	})
 }

@@ -131,6 +131,17 @@ func TestSettingsNameAllThatIsWrong(t *testing.T) {
 	if diff := cmp.Diff([]string{"APPROVALBOT_QUORUM", "APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_SANDBOX", "APPROVALBOT_MODEL"}, named()); diff != "" {
 		t.Errorf("unreadable (-want +got):\n%s", diff)
 	}
+	t.Setenv("APPROVALBOT_APPROVERS", "@a,bob")
+	t.Setenv("APPROVALBOT_MAX_ASKS", "0")
+	t.Setenv("APPROVALBOT_HTTP", "yes")
+	t.Setenv("APPROVALBOT_HTTP_ALLOW", "http://a,b:0,c.internal")
+	want := []string{"APPROVALBOT_QUORUM", "APPROVALBOT_APPROVAL_TIMEOUT", "APPROVALBOT_SANDBOX", "APPROVALBOT_MAX_ASKS", "APPROVALBOT_HTTP", "APPROVALBOT_HTTP_ALLOW", "APPROVALBOT_APPROVERS", "APPROVALBOT_MODEL"}
+	if diff := cmp.Diff(want, named()); diff != "" {
+		t.Errorf("unreadable, and wrong in other ways (-want +got):\n%s", diff)
+	}
+	if _, err := readSettings(); !strings.Contains(err.Error(), `"@a" and "bob"`) || !strings.Contains(err.Error(), `"http://a": the port`) || !strings.Contains(err.Error(), `"b:0": the port`) {
+		t.Errorf("not every entry is named: %v", err)
+	}
 	clearSettings(t)
 	t.Setenv("APPROVALBOT_QUORUM", "0")
 	t.Setenv("APPROVALBOT_MAX_ASKS", "0")

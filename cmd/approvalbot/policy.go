@@ -110,7 +110,7 @@ func checkPolicy(out io.Writer, name string, p *policy.Policy, f *policy.File, k
 		return err
 	}
 	fmt.Fprintf(out, "\nAll rules that match count, in whatever order they stand, and the most severe wins: deny, ask, allow.\nhash: %s (in decisions of the journal, under these settings)\n", p.Hash())
-	for _, note := range slices.Concat(withoutEffect(p), known.misspelt(rules), known.missing(rules), irreconcilable(rules)) {
+	for _, note := range slices.Concat(withoutEffect(p), known.misspelt(rules), known.missing(rules), known.unfit(rules), known.arguments(rules), irreconcilable(rules)) {
 		fmt.Fprintln(out, "note: "+note)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"approvalbot/internal/tools/command"
 )
 
 // shownCalls matches a call of policy that a document shows, up to its comment or its end.
@@ -35,8 +37,8 @@ func TestShownPolicyCommandsWork(t *testing.T) {
 		}
 		for _, m := range shownCalls.FindAllSubmatch(text, -1) {
 			n++
-			line := strings.NewReplacer("\\\n#", " ", "\\\n", " ", "'", "").Replace(string(m[1]))
-			if err := run(t.Context(), strings.Fields(line)); err != nil {
+			line := strings.NewReplacer("\\\n#", " ", "\\\n", " ").Replace(string(m[1]))
+			if err := run(t.Context(), command.Parse(line).Simple); err != nil {
 				t.Errorf("%s shows %q: %v", filepath.Base(file), line, err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
+	"approvalbot/internal/tools"
 )
 
 // A rulebook is the policy of the process: the two settings, and the rules of the policy file, which are read again when
@@ -25,7 +26,8 @@ type rulebook struct {
 	text    string         // of the file, as it was read
 	journal *ledger.Ledger
 	log     *slog.Logger
-	reread  chan struct{} // has one when the file was read again
+	reread  chan struct{}     // has one when the file was read again
+	tools   func() *tools.Set // that there are now; nil: not known
 }
 
 // openRulebook reads the policy file, if there is one. A wrong file doesn't let the process start.
@@ -119,6 +121,7 @@ func (b *rulebook) reload(ctx context.Context) error {
 	b.Set(p)
 	b.log.Info("another policy is in force", "file", b.file, "rules", p.Rules().Len(), "hash", p.Hash(), "before", old.Hash())
 	warn(b.log, withoutEffect(p))
+	b.sayUnfit()
 	return nil
 }
 
@@ -127,6 +130,19 @@ func (b *rulebook) tell() {
 	select {
 	case b.reread <- struct{}{}:
 	default: // one that waits is enough: it is looked at after it came
+	}
+}
+
+// sayUnfit logs which rules are about none of the tools that there are.
+func (b *rulebook) sayUnfit() {
+	if b.tools == nil {
+		return
+	}
+	set := b.tools()
+	for _, r := range b.Current().Rules().List() {
+		if !aboutAny(set, r) {
+			b.log.Warn("a rule is about none of the tools that there are now", "rule", r.Name, "line", r.Line, "tool", strings.Join(r.Tools, " "))
+		}
 	}
 }
 

@@ -176,25 +176,33 @@ func badLine(text []byte) string {
 // readSettings reads and checks what the environment says.
 func readSettings() (Settings, error) {
 	var s Settings
-	if err := s.read(); err != nil {
-		return s, err
-	}
+	err := s.read()
 	s.openChannels = s.Channels
-	return s, s.check()
+	return s, together(err, s.check())
 }
 
-// read reads one setting after the other, so that a wrong one doesn't hide the next.
+// read reads one setting after the other, so that a wrong one doesn't hide the next. One that can't be read has its
+// default, so that what is checked afterwards is wrong by itself.
 func (s *Settings) read() error {
 	var wrong []error
 	for _, f := range settingFields() {
-		one := reflect.New(reflect.StructOf([]reflect.StructField{f}))
-		if err := envconfig.Process("", one.Interface()); err != nil {
+		value, err := readSetting(f)
+		if err != nil {
 			wrong = append(wrong, settingError(err))
-			continue
+			f.Tag = reflect.StructTag(fmt.Sprintf(`envconfig:"%s (its default)" default:%q`, f.Tag.Get("envconfig"), f.Tag.Get("default")))
+			if value, err = readSetting(f); err != nil {
+				continue // it has none
+			}
 		}
-		reflect.ValueOf(s).Elem().FieldByName(f.Name).Set(one.Elem().Field(0))
+		reflect.ValueOf(s).Elem().FieldByName(f.Name).Set(value)
 	}
 	return together(wrong...)
+}
+
+func readSetting(f reflect.StructField) (reflect.Value, error) {
+	one := reflect.New(reflect.StructOf([]reflect.StructField{f}))
+	err := envconfig.Process("", one.Interface())
+	return one.Elem().Field(0), err
 }
 
 // settingFields are the fields that are read from the environment.
@@ -281,9 +289,7 @@ func (s *Settings) check() error {
 	bad(s.ContextTokens < minContextTokens, "APPROVALBOT_CONTEXT_TOKENS=%d: it has to be at least %d, for the instructions and the tools alone take some", s.ContextTokens, minContextTokens)
 	bad(s.Drain < 0, "APPROVALBOT_DRAIN_TIMEOUT=%s: it can't be negative", s.Drain)
 	wrong = append(wrong, s.checkModel()...)
-	if err := s.checkHTTP(); err != nil {
-		wrong = append(wrong, err)
-	}
+	wrong = append(wrong, s.checkHTTP()...)
 	for _, c := range s.Channels {
 		bad(!channelID.MatchString(c), "APPROVALBOT_CHANNELS: %q is not a channel id; Slack shows it (C…) at the end of a channel's details", c)
 	}

@@ -29,10 +29,13 @@ func (w *switched) UnmarshalText(text []byte) error {
 
 // checkShell names what is wrong with the settings of the shell, as far as that shows without the system.
 func (s *Settings) checkShell() (wrong []error) {
-	for name, paths := range map[string][]string{"APPROVALBOT_SHELL_READ": s.ShellRead, "APPROVALBOT_SHELL_WRITE": s.ShellWrite} {
-		for _, path := range paths {
+	for _, list := range []struct {
+		name  string
+		paths []string
+	}{{"APPROVALBOT_SHELL_READ", s.ShellRead}, {"APPROVALBOT_SHELL_WRITE", s.ShellWrite}} {
+		for _, path := range list.paths {
 			if !filepath.IsAbs(path) {
-				wrong = append(wrong, fmt.Errorf("%s: %q has to be an absolute path", name, path))
+				wrong = append(wrong, fmt.Errorf("%s: %q has to be an absolute path", list.name, path))
 			}
 		}
 	}

@@ -58,14 +58,14 @@ func (s *Settings) ownAddrs(listening []net.Addr) (all []netip.AddrPort) {
 }
 
 // checkHTTP says what is wrong with the settings of http_request.
-func (s *Settings) checkHTTP() error {
+func (s *Settings) checkHTTP() (wrong []error) {
 	if s.HTTP != "" && s.HTTP != httpOn && s.HTTP != httpOff {
-		return fmt.Errorf("APPROVALBOT_HTTP=%q: it has to be on or off", s.HTTP)
+		wrong = append(wrong, fmt.Errorf("APPROVALBOT_HTTP=%q: it has to be on or off", s.HTTP))
 	}
 	if err := tools.CheckHosts(s.HTTPAllow); err != nil {
-		return fmt.Errorf("APPROVALBOT_HTTP_ALLOW: %w", err)
+		wrong = append(wrong, fmt.Errorf("APPROVALBOT_HTTP_ALLOW: %w", err))
 	}
-	return nil
+	return wrong
 }
 
 // A messenger lets the tools reach people in Slack. The tools are made before Slack is there, and called after.

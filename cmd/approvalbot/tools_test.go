@@ -193,7 +193,7 @@ func TestHTTPSettings(t *testing.T) {
 		{Settings{HTTPAllow: []string{"http://grafana.internal"}}, "APPROVALBOT_HTTP_ALLOW: "},
 		{Settings{HTTPAllow: []string{"169.254.169.254"}}, "never made"},
 	} {
-		err := tt.s.checkHTTP()
+		err := together(tt.s.checkHTTP()...)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%+v: %v, want %q", tt.s, err, tt.want)
 		}

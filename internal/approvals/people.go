@@ -35,15 +35,20 @@ func ParseRequesters(list []string) (Approvers, error) {
 // parse reads a list in which the word special may stand besides channel and ids.
 func parse(list []string, special string) (Approvers, error) {
 	var a Approvers
+	var wrong []string
 	for _, word := range list {
 		word = strings.TrimSpace(word)
-		if slices.Contains(a.words, word) {
+		if slices.Contains(a.words, word) || slices.Contains(wrong, word) {
 			continue
 		}
-		if !a.add(word, special) {
-			return Approvers{}, unreadable(word, special)
+		if a.add(word, special) {
+			a.words = append(a.words, word)
+		} else {
+			wrong = append(wrong, word)
 		}
-		a.words = append(a.words, word)
+	}
+	if wrong != nil {
+		return Approvers{}, unreadable(wrong, special)
 	}
 	// An empty list must never come to mean everyone: whoever wants nobody has to say so by other means.
 	if len(a.words) == 0 {
@@ -74,15 +79,27 @@ func choices(special string) string {
 	return special + ", channel, user ids (U…) or user group ids (S…)"
 }
 
-func unreadable(word, special string) error {
-	hint := ""
-	switch {
-	case strings.HasPrefix(word, "@"):
-		hint = "; a person or group is named by its id, which Slack shows under \"Copy member ID\" or \"Copy group ID\""
-	case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "C"):
-		hint = "; a certain channel can't be listed: the word channel means the one where the request stands"
+// unreadable names every word that can't stand in a list, and what may have been meant.
+func unreadable(words []string, special string) error {
+	var named, hints []string
+	for _, word := range words {
+		named = append(named, fmt.Sprintf("%q", word))
+		hint := ""
+		switch {
+		case strings.HasPrefix(word, "@"):
+			hint = "; a person or group is named by its id, which Slack shows under \"Copy member ID\" or \"Copy group ID\""
+		case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "C"):
+			hint = "; a certain channel can't be listed: the word channel means the one where the request stands"
+		}
+		if hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
 	}
-	return fmt.Errorf("%w: %q is not one of %s%s", ErrInvalid, word, choices(special), hint)
+	are := " is not one of "
+	if n := len(named); n > 1 {
+		named, are = []string{strings.Join(named[:n-1], ", ") + " and " + named[n-1]}, " are not among "
+	}
+	return fmt.Errorf("%w: %s%s%s%s", ErrInvalid, named[0], are, choices(special), strings.Join(hints, ""))
 }
 
 // List is the list as it was read.

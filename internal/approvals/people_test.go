@@ -26,6 +26,7 @@ func TestParse(t *testing.T) {
 		"everyone":              {ParseApprovers, []string{"everyone"}, nil, "is not one of"},
 		"star":                  {ParseApprovers, []string{"*"}, nil, "is not one of"},
 		"a handle":              {ParseApprovers, []string{"@alice"}, nil, "Copy member ID"},
+		"all that is wrong":     {ParseApprovers, []string{"@alice", "U1", "bob", "@carol", "#ops", "bob"}, nil, `"@alice", "bob", "@carol" and "#ops" are not among requester, channel, user ids (U…) or user group ids (S…); a person or group is named by its id, which Slack shows under "Copy member ID" or "Copy group ID"; a certain channel`},
 		"a channel's name":      {ParseApprovers, []string{"#ops"}, nil, "the word channel means"},
 		"a channel's id":        {ParseApprovers, []string{"C012AB"}, nil, "the word channel means"},
 		"lower case":            {ParseApprovers, []string{"u012ab"}, nil, "is not one of"},

@@ -100,6 +100,7 @@ func lowerASCII(s string) string {
 type expression struct {
 	program      cel.Program
 	perRequester bool // it asks for the requester
+	arguments    []string
 }
 
 // An expressionError is one thing that is wrong with a condition.
@@ -140,7 +141,30 @@ func compile(text string) (*expression, []expressionError) {
 	if err != nil {
 		return nil, []expressionError{{1, 0, err.Error()}}
 	}
-	return &expression{program, asksFor(checked, "requester")}, nil
+	return &expression{program, asksFor(checked, "requester"), argumentsOf(checked)}, nil
+}
+
+// argumentsOf are the arguments that an expression names, by the alphabet: args.x, has(args.x), args["x"].
+func argumentsOf(checked *cel.Ast) []string {
+	isArgs := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "args" }
+	var names []string
+	ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), func(e ast.NavigableExpr) bool {
+		switch e.Kind() {
+		case ast.SelectKind:
+			if isArgs(e.AsSelect().Operand()) {
+				names = append(names, e.AsSelect().FieldName())
+			}
+		case ast.CallKind:
+			if c := e.AsCall(); c.FunctionName() == operators.Index && isArgs(c.Args()[0]) && c.Args()[1].Kind() == ast.LiteralKind {
+				if name, ok := c.Args()[1].AsLiteral().(types.String); ok {
+					names = append(names, string(name))
+				}
+			}
+		}
+		return false
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // asksFor tells whether an expression refers to a variable.
@@ -353,7 +377,7 @@ func (in *input) known() ref.Val {
 	c := in.call
 	if in.programs == nil {
 		if !c.Parsed && (in.text() != "" || len(c.Programs) > 0) {
-			in.programs = types.NewErrFromString("which programs the command runs is not known, because it could not be understood whole")
+			in.programs = types.NewErrFromString("its programs are not known, for the command could not be understood whole")
 		} else {
 			in.programs = types.NewStringList(types.DefaultTypeAdapter, c.Programs)
 		}

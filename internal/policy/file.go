@@ -8,7 +8,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -119,12 +118,26 @@ func (l *loader) document(text []byte) *yaml.Node {
 	case errors.Is(err, io.EOF):
 		return whole("it is empty: it has to have a list of rules, which may be empty (rules: [])")
 	case err != nil:
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-			line, _ := strconv.Atoi(m[1])
-			l.problems = append(l.problems, Problem{line, 1, "this is not YAML: " + m[2]})
-			return nil
-		}
-		return whole("this is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: "))
+		return l.mend(err)
+	}
+	return doc.Content[0]
+}
+
+// mend names what keeps the file from being YAML. Where that is conditions without quotes, the rest is read as if they
+// had them, so that what is wrong with it is named, too.
+func (l *loader) mend(err error) *yaml.Node {
+	found := findUnquoted(l.lines)
+	for _, u := range found {
+		l.problems = append(l.problems, Problem{u.first + 1, utf8.RuneCountInString(l.lines[u.first][:u.from]) + 1, u.advice()})
+	}
+	text := quoted(l.lines, found)
+	var doc yaml.Node
+	if len(found) > 0 {
+		err = yaml.Unmarshal([]byte(text), &doc)
+	}
+	if err != nil {
+		l.problems = append(l.problems, notYAML(strings.Split(text, "\n"), err))
+		return nil
 	}
 	return doc.Content[0]
 }
@@ -183,8 +196,7 @@ func (l *loader) rule(n *yaml.Node) (Rule, bool) {
 		r.Effect = l.effect(effect, "effect")
 	}
 	if when := m["when"]; when != nil {
-		r.When = strings.TrimSpace(l.text(when, "when"))
-		r.when = l.condition(when, r.When)
+		r.When, r.when = l.condition(when)
 	}
 	if reason := m["reason"]; reason != nil {
 		r.Reason = l.reason(reason)
@@ -302,17 +314,30 @@ func (l *loader) boolean(n *yaml.Node, key string) (b bool) {
 
 // condition compiles what a rule asks, and puts what is wrong with it in its place in the
 // file.
-func (l *loader) condition(n *yaml.Node, text string) *expression {
-	if text == "" {
-		l.wrong(n, "when is empty: leave it out, and the rule holds for every call of the tool")
-		return nil
+func (l *loader) condition(n *yaml.Node) (string, *expression) {
+	if misread(aliased(n)) {
+		l.wrong(n, "%s", l.source(aliased(n)).advice())
+		return "", nil
+	}
+	before := len(l.problems)
+	text := strings.TrimSpace(l.text(n, "when"))
+	switch {
+	case len(l.problems) > before:
+		return "", nil
+	case text == "":
+		l.wrong(n, "when is empty: it has to be a condition")
+		return "", nil
 	}
 	e, wrong := compile(text)
+	if len(wrong) > 0 && cut(aliased(n)) {
+		l.wrong(n, "%s", l.source(aliased(n)).advice())
+		return text, nil
+	}
 	for _, w := range wrong {
 		line, column := l.place(aliased(n), text, w)
 		l.problems = append(l.problems, Problem{line, column, "when: " + w.what})
 	}
-	return e
+	return text, e
 }
 
 // place finds a place of a condition in the file. YAML may have folded its lines and taken
@@ -437,6 +462,8 @@ func (l *loader) text(n *yaml.Node, key string) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:
 		l.wrong(n, "%s has to be a text", key)
+	case tagged(n):
+		l.wrong(n, "%s begins with !, which means something to YAML: put all of it in single quotes", key)
 	case n.Tag == "!!null":
 		l.wrong(n, "%s has no value", key)
 	case n.Tag != "!!str":

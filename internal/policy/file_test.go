@@ -93,7 +93,7 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"empty", "", []string{"0:0 it is empty"}},
 		{"only comments", "# nothing\n", []string{"0:0 it is empty"}},
-		{"not YAML", "rules:\n  - name: [a\n", []string{"1:1 this is not YAML"}},
+		{"not YAML", "rules:\n  - name: [a\n", []string{"2:1 this is not YAML"}},
 		{"two documents", "rules: []\n---\nrules: []\n", []string{"0:0 one YAML document"}},
 		{"no rules", "tests: []\n", []string{"1:1 there is no list of rules"}},
 		{"a list", "- a\n", []string{"1:1 a policy file has to be a mapping"}},
@@ -101,7 +101,7 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		{"keys", "rules:\n  - name: a\n    tool: x\n    effekt: deny\n    tool: y\nrule: []\n",
 			[]string{"2:5 a rule needs the key effect", `4:5 a rule has no key "effekt"`, "5:5 a rule has the key tool twice", `6:1 a policy file has no key "rule"`}},
 		{"kinds", "rules:\n  - name: 1\n    tool: {a: b}\n    when: true\n    effect: maybe\n    risk: huge\n    approvers: []\n    quorum: two\n    timeout: 5\n    confirm: \"yes\"\n",
-			[]string{`2:11 name has to be a text: put it in quotes, as "1"`, "2:11 the name", "3:11 tool has to be a text", "3:11 tool names no tool", "4:11 when has to be a text", "4:11 when is empty", "5:13 effect is \"maybe\": it has to be allow, ask or deny", "6:11 low, medium, high, critical", "7:16 approvers is empty", "8:13 quorum is \"two\"", "9:14 timeout is \"5\"", "10:14 confirm is \"yes\": it has to be true or false"}},
+			[]string{`2:11 name has to be a text: put it in quotes, as "1"`, "2:11 the name", "3:11 tool has to be a text", "3:11 tool names no tool", "4:11 when has to be a text", "5:13 effect is \"maybe\": it has to be allow, ask or deny", "6:11 low, medium, high, critical", "7:16 approvers is empty", "8:13 quorum is \"two\"", "9:14 timeout is \"5\"", "10:14 confirm is \"yes\": it has to be true or false"}},
 		{"names", "rules:\n  - {name: a b, tool: 'x y', effect: ask, approvers: ['@bob', U0A, U0A]}\n  - {name: c, tool: x, effect: deny}\n  - {name: c, tool: x, effect: deny}\n",
 			[]string{`2:12 the name "a b"`, `2:23 the tool "x y"`, `2:55 the approver "@bob"`, "2:68 the approver U0A is named twice", "4:5 two rules called c, the other one on line 3"}},
 		{"wants of a deny", "rules:\n  - {name: a, tool: x, effect: deny, quorum: 2}\n", []string{"2:46 quorum has no meaning in a rule whose effect is deny"}},

@@ -182,11 +182,16 @@ func reasons(c *Call, hits []hit) string {
 func (h hit) reason(c *Call) string {
 	r := h.rule
 	if h.err != nil {
-		does := "asks"
+		does := "asks about it"
 		if r.Effect == Deny {
-			does = "denies"
+			does = "denies it"
 		}
-		return strings.TrimSpace(fmt.Sprintf("%s The rule %s could not be evaluated (%s), so it counts and %s.", r.sentence(), r.Name, shortened(h.err.Error()), does))
+		// What it means comes first: where it is shown there may be no room for the rest.
+		why := fmt.Sprintf("The rule %s %s, because it could not be evaluated: %s", r.Name, does, shortened(h.err.Error()))
+		if !strings.HasSuffix(why, "…") {
+			why += "."
+		}
+		return strings.TrimSpace(why + " " + r.sentence())
 	}
 	if r.Reason != "" {
 		return r.sentence()
@@ -216,6 +221,17 @@ func shortened(s string) string {
 		return s
 	}
 	return string([]rune(s)[:maxDetail]) + "…"
+}
+
+// Covers tells whether the rule is about the tool of that name.
+func (r Rule) Covers(tool string) bool { return r.covers(tool) }
+
+// Arguments are the arguments that the rule's condition names.
+func (r Rule) Arguments() []string {
+	if r.when == nil {
+		return nil
+	}
+	return slices.Clone(r.when.arguments)
 }
 
 // covers tells whether the rule is about the tool.

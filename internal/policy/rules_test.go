@@ -79,15 +79,15 @@ func TestRules(t *testing.T) {
 		{"two asks", OnRequest, unknown(Call{Tool: "deploy", Args: args(`{"environment":"production"}`), Now: friday, Requesters: []string{"U0A"}}), Decision{Type: Ask, Source: "rules", Rule: "rules: friday, production", Reason: "The rule friday asks about this call of deploy. Production needs two pairs of eyes.", Wanted: both}},
 		{"an ask beats an allow", OnRequest, unknown(Call{Tool: "deploy", Args: args(`{"environment":"staging"}`), Now: friday}), Decision{Type: Ask, Source: "rules", Rule: "rules: friday", Reason: "The rule friday asks about this call of deploy.", Wanted: Wanted{Risk: "high", Approvers: []string{"S0SRE", "U0CHIEF", "U0DEPUTY"}, Timeout: 10 * time.Minute}}},
 		{"an allow by argument", OnRequest, unknown(Call{Tool: "deploy", Args: args(`{"environment":"staging"}`), Now: monday}), Decision{Type: Allow, Source: "rules", Rule: "rules: staging", Reason: "The rule staging allows this call of deploy."}},
-		{"a missing argument asks and doesn't allow", OnRequest, unknown(Call{Tool: "deploy", Args: args(`{}`), Now: monday}), Decision{Type: Ask, Source: "rules", Rule: "rules: production", Reason: "Production needs two pairs of eyes. The rule production could not be evaluated (there is no argument environment), so it counts and asks.", Wanted: production}},
+		{"a missing argument asks and doesn't allow", OnRequest, unknown(Call{Tool: "deploy", Args: args(`{}`), Now: monday}), Decision{Type: Ask, Source: "rules", Rule: "rules: production", Reason: "The rule production asks about it, because it could not be evaluated: there is no argument environment. Production needs two pairs of eyes.", Wanted: production}},
 		{"a program that is denied", OnRequest, sh(true, "git", "rm"), Decision{Type: Deny, Source: "rules", Rule: "rules: danger", Reason: "The rule danger denies this call of shell."}},
 		{"programs that are allowed", OnRequest, sh(true, "ls", "cat"), Decision{Type: Allow, Source: "rules", Rule: "rules: looks", Reason: "The rule looks allows this call of shell."}},
-		{"programs that nobody knows", OnRequest, sh(false, "ls"), Decision{Type: Deny, Source: "rules", Rule: "rules: danger", Reason: "The rule danger could not be evaluated (which programs the command runs is not known, because it could not be understood whole), so it counts and denies."}},
+		{"programs that nobody knows", OnRequest, sh(false, "ls"), Decision{Type: Deny, Source: "rules", Rule: "rules: danger", Reason: "The rule danger denies it, because it could not be evaluated: its programs are not known, for the command could not be understood whole."}},
 		{"one of several requesters", OnRequest, unknown(Call{Tool: "deploy", Args: args(`{"environment":"staging"}`), Now: monday, Requesters: []string{"U0A", "U0INTERN"}}), Decision{Type: Deny, Source: "rules", Rule: "rules: interns", Reason: "Interns don't deploy."}},
 		{"all requesters", Never, unknown(Call{Tool: "release", Requesters: []string{"U0LEAD"}}), Decision{Type: Allow, Source: "rules", Rule: "rules: lead", Reason: "The rule lead allows this call of release."}},
 		{"not all requesters", OnRequest, unknown(Call{Tool: "release", Requesters: []string{"U0LEAD", "U0A"}}), Decision{Type: Ask, Source: "approvalPolicy", Rule: "approvalPolicy=on_request", Reason: "release can change things and reach beyond the workspace, so it needs approval (policy on_request)."}},
 		{"no requester", OnRequest, unknown(Call{Tool: "release"}), Decision{Type: Ask, Source: "approvalPolicy", Rule: "approvalPolicy=on_request", Reason: "release can change things and reach beyond the workspace, so it needs approval (policy on_request)."}},
-		{"arguments that can't be read", OnRequest, unknown(Call{Tool: "deploy", Args: args(`[`), Now: monday}), Decision{Type: Ask, Source: "rules", Rule: "rules: production", Reason: "Production needs two pairs of eyes. The rule production could not be evaluated (the arguments are not a JSON object), so it counts and asks.", Wanted: production}},
+		{"arguments that can't be read", OnRequest, unknown(Call{Tool: "deploy", Args: args(`[`), Now: monday}), Decision{Type: Ask, Source: "rules", Rule: "rules: production", Reason: "The rule production asks about it, because it could not be evaluated: the arguments are not a JSON object. Production needs two pairs of eyes.", Wanted: production}},
 	} {
 		if diff := cmp.Diff(tt.want, under(t, tt.mode, r).Decide(tt.call)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -507,6 +507,27 @@ func TestPatternsAreWrittenOut(t *testing.T) {
 		_, err := Load("policy.yaml", []byte(fmt.Sprintf("rules: [{name: a, tool: x, when: '%s', effect: deny}]", when)))
 		if err == nil || !strings.Contains(err.Error(), "has to be written out") {
 			t.Errorf("%s: %v", when, err)
+		}
+	}
+}
+
+// Where a reason is shown there may be room for a line or two: what is decided, and that it is for want of knowing, comes
+// before the error, which may be long, and before the rule's own words.
+func TestTheMeaningComesFirst(t *testing.T) {
+	long := "args.a == \"" + strings.Repeat("x", 300) + "\""
+	rules, err := Load("p.yaml", []byte("rules:\n  - name: no-rm\n    tool: shell\n    effect: deny\n    reason: "+strings.Repeat("Because. ", 30)+
+		"\n    when: '"+long+" || args.list.exists(x, x.y == 1) || args["+strings.Repeat("\"k\"+", 60)+"\"k\"] == 1'\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Never, WorkspaceWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []Call{{Tool: "shell", Args: args(`{"a":1,"list":[]}`)}, {Tool: "shell", Args: args(`{"a":1}`)}} {
+		d := p.With(rules.Rules).Decide(call)
+		if !d.Denied() || !strings.HasPrefix(d.Reason, "The rule no-rm denies it, because it could not be evaluated: there is no argument ") {
+			t.Errorf("the reason is %q", d.Reason)
 		}
 	}
 }

@@ -263,7 +263,11 @@ func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, m r
 	v.people(asker, actorsOf(a.Requesters, run.StartedBy))
 	who := append([]element{bold("Asked by: ")}, asker.elements...)
 	who = append(who, text(" · "), bold("Who may approve: "))
-	lines = append(lines, paragraph(append(who, mayApprove(a)...)...))
+	may := mayApprove(a)
+	if len(a.Approvers) == 0 && v.unnamed != "" {
+		may = []element{text(v.unnamed)}
+	}
+	lines = append(lines, paragraph(append(who, may...)...))
 	if a.Quorum > 1 {
 		p := v.phrase()
 		if yes := approversOf(a); len(yes) > 0 {

@@ -21,6 +21,7 @@ type Mockup struct {
 	Preview   ledger.Preview
 	Cwd       string // where it would run
 	Approvers []string
+	Unnamed   string // who may approve where Approvers is empty
 	Quorum    int
 	Timeout   time.Duration
 	Risk      string
@@ -30,7 +31,7 @@ type Mockup struct {
 // Text is the card that people would see, as text: made by the code that makes cards, with its words, its order and its
 // buttons. What has no place in text (bold, colours, mentions by name) is left out.
 func (m Mockup) Text(r *redact.Redactor) string {
-	v := &renderer{redactor: r}
+	v := &renderer{redactor: r, unnamed: m.Unnamed}
 	run := &ledger.Run{}
 	for _, e := range []ledger.Event{
 		{Seq: 1, Run: "mockup", Body: &ledger.RunStarted{}},

@@ -57,4 +57,5 @@ type renderer struct {
 	redactor *redact.Redactor
 	team     string // our workspace
 	botUser  string // ourselves, to be left out of mentions
+	unnamed  string // of a mockup: who may approve where nobody is named; a request always names somebody
 }

@@ -129,31 +129,56 @@ func CheckHosts(list []string) error {
 	return err
 }
 
+// parseHosts reads a list; its error names every entry that is none.
 func parseHosts(list []string) (hosts, error) {
 	known := hosts{}
+	var wrong []error
 	for _, entry := range list {
-		host, ports := entry, []uint16{80, 443}
-		if h, p, err := net.SplitHostPort(entry); err == nil {
-			port, err := strconv.ParseUint(p, 10, 16)
-			if err != nil || port == 0 {
-				return nil, fmt.Errorf("%q: the port has to be a number from 1 to 65535", entry)
-			}
-			host, ports = h, []uint16{uint16(port)}
-		}
-		name, err := cleanHost(strings.Trim(host, "[]"))
-		if err != nil {
-			return nil, fmt.Errorf("%q is no HOST or HOST:PORT such as grafana.internal:3000 (no scheme, no path, no wildcard): %w", entry, err)
-		}
-		if addr, err := netip.ParseAddr(name); err == nil {
-			if err := ListedAddr(addr); err != nil {
-				return nil, fmt.Errorf("%q: %w", entry, err)
-			}
-		}
-		for _, port := range ports {
-			known[hostPort{name, port}] = true
+		if err := known.add(entry); err != nil {
+			wrong = append(wrong, err)
 		}
 	}
+	if wrong != nil {
+		return nil, hostErrors(wrong)
+	}
 	return known, nil
+}
+
+// hostErrors are what is wrong with several entries, in one line.
+type hostErrors []error
+
+func (e hostErrors) Error() string {
+	var all []string
+	for _, err := range e {
+		all = append(all, err.Error())
+	}
+	return strings.Join(all, "; ")
+}
+
+func (e hostErrors) Unwrap() []error { return e }
+
+func (known hosts) add(entry string) error {
+	host, ports := entry, []uint16{80, 443}
+	if h, p, err := net.SplitHostPort(entry); err == nil {
+		port, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || port == 0 {
+			return fmt.Errorf("%q: the port has to be a number from 1 to 65535", entry)
+		}
+		host, ports = h, []uint16{uint16(port)}
+	}
+	name, err := cleanHost(strings.Trim(host, "[]"))
+	if err != nil {
+		return fmt.Errorf("%q is no HOST or HOST:PORT such as grafana.internal:3000 (no scheme, no path, no wildcard): %w", entry, err)
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		if err := ListedAddr(addr); err != nil {
+			return fmt.Errorf("%q: %w", entry, err)
+		}
+	}
+	for _, port := range ports {
+		known[hostPort{name, port}] = true
+	}
+	return nil
 }
 
 // cleanHost returns the one form of a host's name that everything else compares:

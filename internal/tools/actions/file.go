@@ -37,6 +37,35 @@ type File struct {
 
 // Load reads a file; see [Parse].
 func Load(name string, approvers func([]string) error) (*File, error) {
+	text, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text, approvers)
+}
+
+// Open reads a file and prepares its actions for a machine. What the sound ones need and the machine hasn't is told
+// together with what is wrong in the file. Where only the machine lacks something, the file comes with the error, to be
+// looked at.
+func Open(name string, approvers func([]string) error, m Machine) (*File, error) {
+	text, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f, p := parseAll(name, text, approvers)
+	if len(p.list) == 0 {
+		return f, f.Prepare(m)
+	}
+	sound := slices.DeleteFunc(f.Actions(), func(a *Action) bool {
+		return slices.ContainsFunc(p.list, func(p Problem) bool { return p.Action == a.name })
+	})
+	if err, ok := errors.AsType[*Error]((&File{Name: name, actions: sound}).Prepare(m)); ok {
+		p.list = append(p.list, err.Problems...)
+	}
+	return nil, p.in(name)
+}
+
+func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s can't be read: %w", name, errors.Unwrap(err))
@@ -48,21 +77,26 @@ func Load(name string, approvers func([]string) error) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s can't be read: %w", name, errors.Unwrap(err))
 	}
-	return Parse(name, text, approvers)
+	return text, nil
 }
 
 // Parse reads the text of a file and tells all that is wrong with it at once, as an *[Error]. approvers judges a list of
 // who may approve.
 func Parse(name string, text []byte, approvers func([]string) error) (*File, error) {
+	f, p := parseAll(name, text, approvers)
+	if err := p.in(name); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func parseAll(name string, text []byte, approvers func([]string) error) (*File, *problems) {
 	p := &problems{}
 	f := &File{Name: name}
 	if doc := p.document(text); doc != nil {
 		f.read(p, doc, approvers)
 	}
-	if err := p.in(name); err != nil {
-		return nil, err
-	}
-	return f, nil
+	return f, p
 }
 
 func (f *File) read(p *problems, doc *yaml.Node, approvers func([]string) error) {
@@ -157,6 +191,8 @@ func (r *reader) field(f field) {
 		a.name = r.text(n, what)
 		if a.name != "" && !actionName.MatchString(a.name) {
 			r.add(n.Line, "the name %q has to be 1 to 64 letters, digits, '_' or '-'", a.name)
+		} else if why, taken := tools.Reserved(a.name); taken {
+			r.add(n.Line, "%s; give the action another name", why)
 		}
 	case "description":
 		a.description = r.text(n, what)
@@ -222,7 +258,7 @@ func (r *reader) readOptional(n *yaml.Node) {
 		in := r.a.input(name)
 		switch {
 		case in == nil:
-			r.add(n.Line, "optional: there is no input %s%s", name, suggestion(name, r.a.inputNames()))
+			r.missing(n.Line, "optional: ", name)
 		case in.fallback != nil:
 			r.add(n.Line, "optional: %s has a default, so it may be left out anyway; take away one of the two", name)
 		default:
@@ -379,16 +415,13 @@ func (r *reader) finish() {
 	for _, in := range r.a.inputs {
 		in.optional = in.optional || in.fallback != nil
 	}
-	if r.unread {
-		return
-	}
 	r.checkRun()
 	for what, t := range map[string]template{"summary": r.a.summary, "target": r.a.target} {
 		for _, name := range t.inputs() {
 			in := r.a.input(name)
 			switch {
 			case in == nil:
-				r.add(r.at[what], "%s: there is no input %s%s", what, name, suggestion(name, r.a.inputNames()))
+				r.missing(r.at[what], what+": ", name)
 			case !in.sure():
 				r.add(r.at[what], "%s: %s is optional, and people would read a gap; use inputs that are always there, or give it a default", what, name)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -56,6 +57,8 @@ func TestWrongFiles(t *testing.T) {
 		{"no name", "actions:\n  - description: x\n    run: [ls]\n", "line 2", "needs a name"},
 		{"no run", one("timeout: 3s"), "line 2", "needs a run"},
 		{"bad name", "actions:\n  - {name: a b, description: x, run: [ls]}", "line 2", "letters, digits"},
+		{"a built-in tool's name", "actions:\n  - {description: x, run: [ls],\n     name: shell}", "line 3", "actions.yaml, line 3: shell: the name shell is taken: a built-in tool has it. Those have edit_file, http_request, list_files"},
+		{"an MCP tool's name", "actions:\n  - {name: mcp__x__y, description: x, run: [ls]}", "line 2", "begin with mcp__ are those of the tools of MCP servers; give the action another name"},
 		{"name of a number", "actions:\n  - {name: 7, description: x, run: [ls]}", "line 2", "a number (7)"},
 
 		{"run as text", one("run: systemctl restart web"), "line 4", "an element for each argument"},
@@ -153,6 +156,29 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	}
 	if e.Problems[4].Action != "b" {
 		t.Errorf("it doesn't say which action: %v", e.Problems[4])
+	}
+}
+
+// An input that can't be read hides nothing but that it is missing elsewhere, and a wrong action nothing of what a sound
+// one lacks on this machine.
+func TestNothingHidesBehindAnInput(t *testing.T) {
+	text := one("inputs:\n  x: {type: sting}\n  y: {type: string}\noptional: [x]\nrun: [./here.sh, sh, -c, \"{{x}}\"]\nsummary: Do {{x}}") +
+		"  - {name: b, description: x, run: [no-such-program], secrets: {T: {from_env: APPROVALBOT_NO_SUCH_SECRET}}}\n"
+	file := filepath.Join(t.TempDir(), "actions.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(file, anyone, Machine{})
+	e, ok := errors.AsType[*Error](err)
+	want := []string{"line 5: a: the input x needs a type", "line 6: a: the input y is used nowhere", "line 8: a: the program ./here.sh has to be", "line 8: a: a value can't stand in code",
+		"line 10: b: there is no program no-such-program", "line 10: b: the secret T: "}
+	if !ok || len(e.Problems) != len(want) {
+		t.Fatalf("got %v", err)
+	}
+	for i, p := range e.Problems {
+		if !strings.HasPrefix(p.String(), want[i]) {
+			t.Errorf("want %q, got %q", want[i], p)
+		}
 	}
 }
 

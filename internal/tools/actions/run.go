@@ -15,7 +15,7 @@ func (r *reader) checkRun() {
 			continue
 		}
 		if in := r.a.input(g.when); in == nil {
-			r.add(g.line, "when: there is no input %s%s", g.when, suggestion(g.when, r.a.inputNames()))
+			r.missing(g.line, "when: ", g.when)
 		} else if in.schema.Type != "boolean" {
 			r.add(g.line, "when: %s has to be a boolean; a list that only holds arguments is left out when its input is", g.when)
 		}
@@ -33,6 +33,13 @@ func (r *reader) checkRun() {
 		}
 	}
 	r.checkScript()
+}
+
+// missing says that there is no such input, if that is known.
+func (r *reader) missing(line int, where, name string) {
+	if !r.unread {
+		r.add(line, "%sthere is no input %s%s", where, name, suggestion(name, r.a.inputNames()))
+	}
 }
 
 // checkProgram wants the first element to be the program, by name or path.
@@ -58,7 +65,7 @@ func (r *reader) checkArgument(g group, a argument) {
 		in := r.a.input(name)
 		switch {
 		case in == nil:
-			r.add(a.line, "there is no input %s%s", name, suggestion(name, r.a.inputNames()))
+			r.missing(a.line, "", name)
 			continue
 		case !in.sure() && !g.whole:
 			r.add(a.line, `%s is optional, so what belongs to it has to stand in a list of its own, which is left out with it: ["--%[1]s", "{{%[1]s}}"]`, name)
@@ -188,10 +195,10 @@ func (s *scripts) check(a argument) {
 	case s.code || s.first || codeOption(begin, s.options, true):
 		s.add(a.line, `a value can't stand in code that a program runs: whatever the value says would run, too. `+
 			`Give it as an argument behind the code: [sh, -c, 'echo "$1"', sh, "{{%s}}"]`, name)
-	case s.remote && !s.harmless(a):
+	case s.remote && !s.unread && !s.harmless(a):
 		s.add(a.line, "what stands here is joined with spaces and run by a shell at the other end, so a value could run anything there; "+
 			"give {{%s}} an enum, or a pattern of letters and digits such as ^[A-Za-z0-9._-]+$", name)
-	case s.runs != nil && s.before == 0 && !s.value && begin == "" && !s.chosen(a):
+	case s.runs != nil && s.before == 0 && !s.value && begin == "" && !s.unread && !s.chosen(a):
 		s.add(a.line, "%s would run the program that {{%s}} names, and which program runs can't be an input; write it out, or give {{%[2]s}} an enum", s.program, name)
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"approvalbot/internal/tools"
 )
 
 const (
-	prefix      = "mcp__"
+	prefix      = tools.RemotePrefix
 	separator   = "__"
 	maxName     = 64  // what model providers take
 	maxToolName = 128 // of a server's own name for a tool; more is left out
