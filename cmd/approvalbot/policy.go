@@ -187,15 +187,25 @@ const sameSettings = "Settings come from where serve takes them: the environment
 func (policyTestCmd) Help() string { return sameSettings }
 
 type policyTestCmd struct {
-	File string `arg:"" help:"The policy file."`
+	Files []string `arg:"" name:"file" help:"The policy files."`
 	mode
 	toolbox
 }
 
 func (c policyTestCmd) Run() error {
-	return look(c.mode, c.toolbox, c.File, func(p *policy.Policy, f *policy.File, known *knownTools) error {
-		return testPolicy(os.Stdout, c.File, c.mode, p, f, known)
-	})
+	var wrong []string
+	for _, file := range c.Files {
+		err := look(c.mode, c.toolbox, file, func(p *policy.Policy, f *policy.File, known *knownTools) error {
+			return testPolicy(os.Stdout, file, c.mode, p, f, known)
+		})
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if len(wrong) > 0 {
+		return &exitError{1, strings.Join(wrong, "\n")}
+	}
+	return nil
 }
 
 // testPolicy tries the tests of a file and prints those that come out otherwise.
@@ -224,16 +234,18 @@ func testPolicy(out io.Writer, name string, m mode, p *policy.Policy, f *policy.
 		}
 		fmt.Fprintf(out, "    decided by %s: %s\n", cmp.Or(d.Rule, string(d.Source)), d.Reason)
 	}
+	if len(f.Examples) > 0 && failed == 0 {
+		fmt.Fprintf(out, "%s: %s, all as expected\n", name, counted(len(f.Examples), "test"))
+	}
+	if len(strangers) > 0 { // also where a test failed: it may be why
+		slices.Sort(strangers)
+		fmt.Fprintf(out, "Not known here, so their arguments were not checked, and of what they do only what the tests say was assumed: %s. --actions FILE makes named actions known; those of MCP servers never are.\n", strings.Join(strangers, ", "))
+	}
 	switch {
 	case len(f.Examples) == 0:
 		return &exitError{1, fmt.Sprintf("%s has no tests: add a list called tests, as in docs/policies", name)}
 	case failed > 0:
-		return &exitError{1, fmt.Sprintf("%d of %s came out otherwise", failed, counted(len(f.Examples), "test"))}
-	}
-	fmt.Fprintf(out, "%s: %s, all as expected\n", name, counted(len(f.Examples), "test"))
-	if len(strangers) > 0 {
-		slices.Sort(strangers)
-		fmt.Fprintf(out, "Not known here, so their arguments were not checked, and of what they do only what the tests say was assumed: %s. --actions FILE makes named actions known; those of MCP servers never are.\n", strings.Join(strangers, ", "))
+		return &exitError{1, fmt.Sprintf("%d of %s in %s came out otherwise", failed, counted(len(f.Examples), "test"), name)}
 	}
 	return nil
 }

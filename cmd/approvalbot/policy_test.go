@@ -98,18 +98,22 @@ rules:
 		w.settings.Model = script(t, `[{"toolCalls":[
 			{"id":"c1","name":"search_files","arguments":{"content":"PRIVATE"}},
 			{"id":"c2","name":"search_files","arguments":{"content":"PRIVATE","path":"certs/key.pem"}},
-			{"id":"c3","name":"search_files","arguments":{"content":"PRIVATE","context":1}}]},{"text":"That is all."}]`)
+			{"id":"c3","name":"search_files","arguments":{"content":"PRIVATE","context":1}},
+			{"id":"c4","name":"search_files","arguments":{"name":"**/*.*"}}]},{"text":"That is all."}]`)
 	}, func(w *world) {
 		thread := w.ask("alice", "go")
 		w.click("bob", w.card(thread), "approve")
 		for call, want := range map[string]string{
-			"c1": "true false false false", "c2": "false false false false", "c3": "true false true false",
+			"c1": "true false false false", "c2": "false true false false" /* the refusal names it */, "c3": "true false true false", "c4": "true false false false",
 		} {
 			out := w.call(call).Finished.Output
-			got := fmt.Sprint(strings.Contains(out, "open.txt"), strings.Contains(out, "key.pem:1"), strings.Contains(out, "drafts/a.txt"), strings.Contains(out, "lists/b.txt"))
+			got := fmt.Sprint(strings.Contains(out, "open.txt"), strings.Contains(out, "key.pem"), strings.Contains(out, "drafts/a.txt"), strings.Contains(out, "lists/b.txt"))
 			if got != want {
 				t.Errorf("%s: %s, want %s: %s", call, got, want, out)
 			}
+		}
+		if out := w.call("c4").Finished.Output; !strings.Contains(out, "3 files that a rule of the operator keeps from this call") {
+			t.Errorf("nothing says that rules kept something back: %s", out)
 		}
 		if f := w.call("c2").Finished; f.Code != "NOT_ALLOWED" {
 			t.Errorf("a file that a rule keeps from being read: %+v", f)
@@ -366,7 +370,7 @@ tests:
 		return testPolicy(out, "p.yaml", usual, p, f, known)
 	})
 	var code *exitError
-	if !errors.As(err, &code) || code.code != 1 || code.message != "2 of 6 tests came out otherwise" {
+	if !errors.As(err, &code) || code.code != 1 || code.message != "2 of 6 tests in p.yaml came out otherwise" {
 		t.Errorf("got %v", err)
 	}
 	for _, want := range []string{"p.yaml:5: wrong\n    expect: want allow, got ask\n    rule: want docs, got none\n    decided by approvalPolicy=on_request: write_file", "p.yaml:6: impossible\n    such a call ends before it is judged, because of its arguments:"} {

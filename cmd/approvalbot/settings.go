@@ -321,7 +321,7 @@ func (s *Settings) requireServe() error {
 }
 
 func (s *Settings) requireTokens() (errs []error) {
-	if strings.HasPrefix(s.BotToken, "xapp-") || strings.HasPrefix(s.AppToken, "xoxb-") {
+	if strings.HasPrefix(s.BotToken, "xapp-") && strings.HasPrefix(s.AppToken, "xoxb-") {
 		return []error{errors.New("SLACK_BOT_TOKEN and SLACK_APP_TOKEN are swapped: the bot token begins with xoxb-, the app-level token with xapp-")}
 	}
 	switch {

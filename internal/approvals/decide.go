@@ -73,7 +73,7 @@ func (q question) counting() []string {
 // What keeps people out whom a list seems to let in, in words that name the setting.
 const (
 	shutPublic    = "members of a public channel count only if the operator lists it in APPROVALBOT_CHANNELS"
-	shutRequester = "whoever asked can't approve it unless the operator lists requester in APPROVALBOT_APPROVERS"
+	shutRequester = "whoever asked can't approve it unless the operator lists requester among those who may (APPROVALBOT_APPROVERS, or the rule that asks)"
 	shutNobody    = "APPROVALBOT_APPROVERS lists nobody"
 )
 

@@ -225,6 +225,7 @@ type search struct {
 	limit  string // which limit ended it; empty: none
 
 	binary, large, unreadable int // files that were left out
+	withheld                  int // because a rule keeps them from this call
 }
 
 // directory searches one directory; rel is its path below the one that was asked
@@ -313,6 +314,10 @@ func (s *search) named(rel string) bool {
 
 // entry takes in a file whose name fits.
 func (s *search) entry(ctx context.Context, entry fs.DirEntry, name, shown string) error {
+	if CallerOf(ctx).withheld(name) {
+		s.withheld++
+		return nil
+	}
 	if s.line != nil {
 		return s.unless(false, s.file(ctx, name, shown))
 	}
@@ -503,6 +508,9 @@ func (s *search) answer() Output {
 		default:
 			left = append(left, plural(l.n, l.what))
 		}
+	}
+	if s.withheld > 0 {
+		left = append(left, plural(s.withheld, "file")+" that a rule of the operator keeps from this call")
 	}
 	if len(left) > 0 {
 		said = append(said, "Not searched: "+strings.Join(left, ", ")+".")
