@@ -298,7 +298,7 @@ func (m *anthropicModel) read(res *http.Response, onDelta func(string), w *watch
 		return Response{}, m.notAnAnswer(text, err)
 	}
 	for _, b := range s.message.Content {
-		s.blocks = append(s.blocks, anthropicBlock{kind: b.Type, arguments: string(b.Input)})
+		s.blocks = append(s.blocks, &anthropicBlock{kind: b.Type, arguments: string(b.Input)})
 	}
 	r, err := m.response(&s)
 	if err == nil {
@@ -369,7 +369,7 @@ func (m *anthropicModel) stream(res *http.Response, onDelta func(string), w *wat
 // go back; beside them stands what the SDK would change or not check.
 type anthropicAnswer struct {
 	message anthropic.Message
-	blocks  []anthropicBlock
+	blocks  []*anthropicBlock
 	started bool
 	done    bool
 	onDelta func(string)
@@ -402,7 +402,7 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		if b.Type == "" {
 			return errors.New("a block without a type")
 		}
-		s.blocks = append(s.blocks, anthropicBlock{kind: b.Type, arguments: rawInput(b)})
+		s.blocks = append(s.blocks, &anthropicBlock{kind: b.Type, arguments: rawInput(b)})
 		if b.Type == "text" {
 			s.emit(b.Text)
 		}
@@ -410,10 +410,10 @@ func (s *anthropicAnswer) add(e anthropic.MessageStreamEventUnion) error {
 		if e.Index < 0 || e.Index >= int64(len(s.blocks)) || s.blocks[e.Index].closed {
 			return errors.New("a block that isn't open")
 		}
-		if err := s.block(&s.blocks[e.Index], e); err != nil {
+		if err := s.block(s.blocks[e.Index], e); err != nil {
 			return err
 		}
-		return s.accumulate(&s.blocks[e.Index], e)
+		return s.accumulate(s.blocks[e.Index], e)
 	case "message_stop":
 		if err := s.complete(); err != nil {
 			return err

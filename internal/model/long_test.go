@@ -93,3 +93,28 @@ func TestImpossibleUsage(t *testing.T) {
 		}
 	}
 }
+
+// A block may go on when the next have begun: the API numbers them for that.
+func TestBlocksThatTakeTurns(t *testing.T) {
+	var out strings.Builder
+	event := func(kind, rest string) {
+		fmt.Fprintf(&out, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, rest)
+	}
+	event("message_start", `,"message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
+	for i := range 5 {
+		event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":{"type":"text","text":""}`, i))
+		for j := range i + 1 {
+			event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{"type":"text_delta","text":"%d"}`, j, j))
+		}
+	}
+	for i := range 5 {
+		event("content_block_stop", fmt.Sprintf(`,"index":%d`, i))
+	}
+	event("message_delta", `,"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}`)
+	event("message_stop", "")
+	m := open(t, "anthropic", &wire{answer: says(200, eventStream, strings.NewReader(out.String()))})
+	r, err := m.Generate(t.Context(), hello, func(string) {})
+	if err != nil || r.StopReason != StopEndTurn || len(r.Text) < 15 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
