@@ -67,13 +67,7 @@ func TestCardNamesThePrograms(t *testing.T) {
 // In a confined shell, where the operator says so, nobody is asked about a command that only looks, and the system keeps
 // it in the workspace; about every other people are asked as ever.
 func TestReadOnlyCommandsRunUnasked(t *testing.T) {
-	b, err := tools.OpenBuiltin(tools.Options{Workspace: t.TempDir(), Shell: tools.ShellConfined})
-	if err != nil {
-		t.Skipf("commands can't be confined here: %v", err)
-	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustConfine(t)
 	inWorld(t, func(s *Settings) { s.Shell, s.ShellReadOnly = tools.ShellConfined, allowReadOnly }, func(w *world) {
 		thread := w.ask("alice", "`ls -la` and `ls -la; pwd` and `cat ../journal/journal.db`")
 		if cards := w.cards(thread); len(cards) != 2 {

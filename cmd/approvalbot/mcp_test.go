@@ -26,25 +26,13 @@ import (
 	"approvalbot/internal/tools/mcp"
 )
 
-// npm is where what npm installs for tests is.
-const npm = "../../test/npm"
-
-// reference gives the program of one of MCP's reference servers. What isn't installed is skipped, but not in CI.
+// reference gives the program of one of MCP's reference servers, if it is installed.
 func reference(t *testing.T, name string) (node, script string) {
 	t.Helper()
-	script, err := filepath.Abs(filepath.Join(npm, "node_modules/@modelcontextprotocol", name, "dist/index.js"))
+	script = npmServer(t, "@modelcontextprotocol/"+name+"/dist/index.js")
+	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatal(err)
-	}
-	node, err = exec.LookPath("node")
-	if err == nil {
-		_, err = os.Stat(script)
-	}
-	switch {
-	case err != nil && os.Getenv("CI") != "":
-		t.Fatal("no reference server: run npm ci in test/npm", err)
-	case err != nil:
-		t.Skip("no reference server: run npm ci in test/npm")
 	}
 	return node, script
 }
