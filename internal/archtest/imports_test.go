@@ -31,11 +31,11 @@ var allowed = map[string][]string{
 	"internal/model":             {"spelling"},
 	"internal/policy":            {},
 	"internal/tools":             {"tools/command", "tools/confine", "tools/process"},
-	"internal/tools/process":     {},                                                    // runs a program
-	"internal/tools/command":     {},                                                    // what a shell command will run
-	"internal/tools/confine":     {},                                                    // what a program may reach
-	"internal/tools/actions":     {"redact", "tools", "tools/command", "tools/process"}, // tools that operators define
-	"internal/tools/mcp":         {"redact", "spelling", "tools", "tools/process"},      // tools of MCP servers
+	"internal/tools/process":     {},                                                                // runs a program
+	"internal/tools/command":     {},                                                                // what a shell command will run
+	"internal/tools/confine":     {},                                                                // what a program may reach
+	"internal/tools/actions":     {"redact", "spelling", "tools", "tools/command", "tools/process"}, // tools that operators define
+	"internal/tools/mcp":         {"redact", "spelling", "tools", "tools/process"},                  // tools of MCP servers
 	"internal/redact":            {},
 	"internal/devslack":          {},
 	"internal/spelling":          {}, // what a wrong name may have meant

@@ -12,7 +12,7 @@ import (
 func Closest(name string, known []string) (best string, apart int) {
 	apart = math.MaxInt
 	for _, k := range known {
-		if d := distance(strings.ToUpper(name), strings.ToUpper(k)); d < apart {
+		if d := Distance(strings.ToUpper(name), strings.ToUpper(k)); d < apart {
 			best, apart = k, d
 		}
 	}
@@ -52,8 +52,8 @@ func containing(part string, known []string) (found string) {
 	return found
 }
 
-// distance counts the characters to add, take away or exchange between two names (Levenshtein).
-func distance(a, b string) int {
+// Distance counts the characters to add, take away or exchange between two names (Levenshtein).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

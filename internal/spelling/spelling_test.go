@@ -30,11 +30,11 @@ func TestDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching("[A-D]{0,8}")
 		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
-		if distance(a, b) != distance(b, a) || (distance(a, b) == 0) != (a == b) || distance(a, c) > distance(a, b)+distance(b, c) {
-			t.Fatalf("%q %q %q: %d %d %d", a, b, c, distance(a, b), distance(b, a), distance(a, c))
+		if Distance(a, b) != Distance(b, a) || (Distance(a, b) == 0) != (a == b) || Distance(a, c) > Distance(a, b)+Distance(b, c) {
+			t.Fatalf("%q %q %q: %d %d %d", a, b, c, Distance(a, b), Distance(b, a), Distance(a, c))
 		}
 		at := rapid.IntRange(0, len(a)).Draw(t, "at")
-		if got := distance(a, a[:at]+"x"+a[at:]); got != 1 {
+		if got := Distance(a, a[:at]+"x"+a[at:]); got != 1 {
 			t.Fatalf("one letter more: %d", got)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"approvalbot/internal/spelling"
 )
 
 // maxFile is the most bytes of a file of actions.
@@ -86,7 +88,7 @@ func (p *problems) fields(n *yaml.Node, what string, known []string) []field {
 func suggestion(name string, known []string) string {
 	for _, k := range known {
 		begun := len(name) >= 4 && strings.HasPrefix(strings.ToLower(k), strings.ToLower(name))
-		if begun || apart(strings.ToLower(name), strings.ToLower(k)) <= 1+len(k)/5 {
+		if begun || spelling.Distance(strings.ToLower(name), strings.ToLower(k)) <= 1+len(k)/5 {
 			return "; did you mean " + k + "?"
 		}
 	}
@@ -94,27 +96,6 @@ func suggestion(name string, known []string) string {
 		return ""
 	}
 	return "; there is " + oneOf(known)
-}
-
-// apart counts the characters to add, take away or exchange between two words.
-func apart(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := above
-			if a[i] != b[j] {
-				cost++
-			}
-			above = row[j+1]
-			row[j+1] = min(cost, row[j]+1, above+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func kindOf(n *yaml.Node) string {
