@@ -105,7 +105,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.slack = slackui.New(slackui.Config{
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
-		Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
+		Language: s.Language, Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.watch(cfg.Tools.Set())
 	return a, a.serveAPI(client, cfg.Policy.Current(), w)

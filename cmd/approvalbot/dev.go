@@ -72,7 +72,19 @@ func devSetting(name string) bool {
 		"OPENAI_BASE_URL",
 		"APPROVALBOT_MAX_OUTPUT_TOKENS",
 		"APPROVALBOT_CONTEXT_TOKENS",
-		"APPROVALBOT_MODEL_PRICE":
+		"APPROVALBOT_MODEL_PRICE",
+		"APPROVALBOT_TRUSTED_BOTS",
+		"APPROVALBOT_OPERATORS",
+		"APPROVALBOT_LANGUAGE",
+		"APPROVALBOT_NOTIFY",
+		"APPROVALBOT_REMIND",
+		"APPROVALBOT_MORE_TIME",
+		"APPROVALBOT_APPROVALS_CHANNEL",
+		"APPROVALBOT_APPROVALS_ONLY_THERE",
+		"APPROVALBOT_APPROVAL_SETS",
+		"APPROVALBOT_GRANTORS",
+		"APPROVALBOT_GRANTS",
+		"APPROVALBOT_PROFILES":
 		return true
 	}
 	return false
@@ -180,6 +192,9 @@ func (c devCmd) settings() (Settings, error) {
 	s.APIAddr, s.APIToken = c.APIAddr, "local-"+randomHex(16)
 	if len(s.Approvers) == 0 {
 		s.Approvers = []string{"requester", "channel"}
+	}
+	if len(s.Grantors) == 0 {
+		s.Grantors = []string{"requester", "channel"}
 	}
 	s.shellFallback = tools.ShellUnconfined
 	s.ShellNetwork = false // it would lead to the local Slack, where anyone can click as anyone

@@ -18,6 +18,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/language"
 	"approvalbot/internal/model"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/tools"
@@ -27,16 +28,28 @@ import (
 // names such as WORKSPACE. What is empty here is filled in by [Settings.complete]. A field with a group begins one, and
 // those after it belong to it.
 type Settings struct {
-	BotToken   string   `group:"Slack" envconfig:"SLACK_BOT_TOKEN" desc:"the app's bot token, xoxb-…"`
-	AppToken   string   `envconfig:"SLACK_APP_TOKEN" desc:"the app-level token with connections:write, xapp-…"`
-	APIURL     string   `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
-	Channels   []string `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
-	Requesters []string `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
+	BotToken    string            `group:"Slack" envconfig:"SLACK_BOT_TOKEN" desc:"the app's bot token, xoxb-…"`
+	AppToken    string            `envconfig:"SLACK_APP_TOKEN" desc:"the app-level token with connections:write, xapp-…"`
+	APIURL      string            `envconfig:"SLACK_API_URL" default:"https://slack.com/api/" desc:"where Slack's Web API is; for a local Slack"`
+	Channels    []string          `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
+	Requesters  []string          `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
+	TrustedBots []string          `envconfig:"APPROVALBOT_TRUSTED_BOTS" desc:"other bots and workflows that may start runs: a list of bot ids, B…. They never approve anything"`
+	Operators   []string          `envconfig:"APPROVALBOT_OPERATORS" desc:"who may pause approvalbot and sees its health and settings in its Home tab: a list of U…, S…"`
+	Language    language.Language `envconfig:"APPROVALBOT_LANGUAGE" default:"en" desc:"what the bot speaks in Slack: en (English) or zh (Simplified Chinese)"`
 
 	Approvers []string      `group:"Who approves, and until when" envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel): a list of user ids U…, user group ids S…, channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), and requester (people may approve what they asked for themselves)"`
 	Quorum    int           `envconfig:"APPROVALBOT_QUORUM" default:"1" desc:"how many different people have to approve; one deny ends it"`
 	Timeout   time.Duration `envconfig:"APPROVALBOT_APPROVAL_TIMEOUT" default:"120s" desc:"how long people have to answer; no answer means no"`
 	MaxAsks   int           `envconfig:"APPROVALBOT_MAX_ASKS" default:"20" desc:"how often a run may ask people; more is denied unasked"`
+
+	Notify           []string      `envconfig:"APPROVALBOT_NOTIFY" default:"approvers" desc:"whom a card mentions, so that it reaches them: approvers (those who are named as such), none, or a list of U…, S…"`
+	Remind           part          `envconfig:"APPROVALBOT_REMIND" default:"50%" desc:"after which part of the time those who may approve are reminded, in the thread first and then by direct message; 0%: never"`
+	MoreTime         time.Duration `envconfig:"APPROVALBOT_MORE_TIME" default:"1h" desc:"by how much people may move a card's deadline altogether, with Give Me More Time; 0s: not at all"`
+	ApprovalsChannel string        `envconfig:"APPROVALBOT_APPROVALS_CHANNEL" desc:"a channel, C…, in which every card stands, too; threads link to it"`
+	OnlyThere        switched      `envconfig:"APPROVALBOT_APPROVALS_ONLY_THERE" default:"off" desc:"on: cards have buttons in the approvals channel only"`
+	Sets             switched      `envconfig:"APPROVALBOT_APPROVAL_SETS" default:"off" desc:"on: requests that a run makes at once stand in one message, each with its own buttons"`
+	Grantors         []string      `envconfig:"APPROVALBOT_GRANTORS" desc:"who may allow calls in advance, if they may also approve them: a list as for APPROVALBOT_APPROVERS; empty: nobody (in dev requester,channel)"`
+	Grants           string        `envconfig:"APPROVALBOT_GRANTS" default:"thread" desc:"how far that may reach: thread (the conversation in which it was given) or always (everywhere)"`
 
 	ApprovalPolicy policy.ApprovalPolicy `group:"What asks, and what is denied" envconfig:"APPROVALBOT_APPROVAL_POLICY" default:"on_request" desc:"strict (ask for every call), on_request (ask for what isn't known to be harmless), never (people are asked only where a rule or a tool says so)"`
 	Sandbox        policy.SandboxMode    `envconfig:"APPROVALBOT_SANDBOX" default:"workspace_write" desc:"read_only (tools that change things are denied), workspace_write, danger_full_access"`
@@ -52,6 +65,8 @@ type Settings struct {
 	ContextTokens    int         `envconfig:"APPROVALBOT_CONTEXT_TOKENS" default:"150000" desc:"what a request to the model may have before the older part of its conversation is summarised; below the model's context, with room for an answer"`
 	MaxOutputTokens  int         `envconfig:"APPROVALBOT_MAX_OUTPUT_TOKENS" default:"0" desc:"how long one answer of the model may be; 0: 16000 with anthropic/NAME, the model's own limit with openai/NAME"`
 	MaxRounds        int         `envconfig:"APPROVALBOT_MAX_ROUNDS" default:"40" desc:"how often a run may ask the model"`
+
+	Profiles string `envconfig:"APPROVALBOT_PROFILES" desc:"a YAML file of profiles: instructions, model and workspace per channel (docs/profiles.md)"`
 
 	Workspace     string           `group:"The tools" envconfig:"APPROVALBOT_WORKSPACE" desc:"the directory that the agent works in (default: DATA_DIR/workspace, which is made)"`
 	ActionsFile   string           `envconfig:"APPROVALBOT_ACTIONS_FILE" desc:"a YAML file of named actions: tools that you define (docs/actions.md; approvalbot actions check FILE)"`
@@ -299,6 +314,7 @@ func (s *Settings) check() error {
 			wrong = append(wrong, listError("APPROVALBOT_APPROVERS", err))
 		}
 	}
+	wrong = append(wrong, s.checkExperience()...)
 	wrong = append(wrong, s.checkShell()...)
 	if _, err := s.mcpServers(); err != nil {
 		wrong = append(wrong, err)

@@ -73,28 +73,19 @@ func (a *ask) opened() bool { return a.state.Seq != 0 }
 func (a *ask) apply(e ledger.Event) bool {
 	switch b := e.Body.(type) {
 	case *ledger.ApprovalRequested:
-		if b.Approval != a.id || a.opened() {
+		if b.Approval != a.id {
 			return false
 		}
-		a.state.ApprovalRequested, a.state.Seq, a.state.At = b, e.Seq, e.Time
-	case *ledger.ApprovalShown:
-		if b.Approval != a.id || a.shownAt(b.Channel, b.TS) {
-			return false
-		}
-		a.state.Shown = append(a.state.Shown, *b)
 	case *ledger.ApprovalVoted:
-		if b.Approval != a.id || a.voted(e.Actor.Person()) {
+		if a.voted(e.Actor.Person()) {
 			return false
 		}
-		a.state.Votes = append(a.state.Votes, ledger.Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
-	case *ledger.ApprovalResolved:
-		if b.Approval != a.id || a.over != nil {
-			return false
-		}
-		a.state.Resolved, a.state.ResolvedAt = b, e.Time
-		a.finish(Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq})
-	default:
+	}
+	if !a.state.Apply(e) {
 		return false
+	}
+	if b, ok := e.Body.(*ledger.ApprovalResolved); ok {
+		a.finish(Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq})
 	}
 	return true
 }

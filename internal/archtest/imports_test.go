@@ -17,27 +17,28 @@ const module = "approvalbot/"
 // allowed are the internal packages that each package's own code (not its tests) may import. A package that isn't listed
 // fails the test: its place has to be decided first.
 var allowed = map[string][]string{
-	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "ledger", "metrics", "model", "policy", "redact", "slackui", "spelling", "tools", "tools/actions", "tools/confine", "tools/mcp"},
+	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "language", "ledger", "metrics", "model", "policy", "redact", "slackui", "spelling", "tools", "tools/actions", "tools/confine", "tools/mcp"},
 
-	"internal/agent":     {"approvals", "ledger", "model", "policy", "tools"},
-	"internal/slackui":   {"approvals", "ledger", "redact"},
+	"internal/agent":     {"approvals", "language", "ledger", "model", "policy", "tools"},
+	"internal/slackui":   {"approvals", "language", "ledger", "redact"},
 	"internal/api":       {"approvals", "ledger", "policy", "redact"},
 	"internal/metrics":   {"ledger"},
 	"internal/audit":     {"agent", "ledger", "model", "redact", "slackui"},
-	"internal/approvals": {"ledger"},
+	"internal/approvals": {"language", "ledger"},
 
 	"internal/ledger":            {},
 	"internal/ledger/ledgertest": {"ledger"},
 	"internal/model":             {"spelling"},
 	"internal/policy":            {},
-	"internal/tools":             {"tools/command", "tools/confine", "tools/process"},
-	"internal/tools/process":     {},                                                                // runs a program
-	"internal/tools/command":     {},                                                                // what a shell command will run
-	"internal/tools/confine":     {},                                                                // what a program may reach
-	"internal/tools/actions":     {"redact", "spelling", "tools", "tools/command", "tools/process"}, // tools that operators define
-	"internal/tools/mcp":         {"redact", "spelling", "tools", "tools/process"},                  // tools of MCP servers
+	"internal/tools":             {"language", "tools/command", "tools/confine", "tools/process"},
+	"internal/tools/process":     {},                                                                            // runs a program
+	"internal/tools/command":     {},                                                                            // what a shell command will run
+	"internal/tools/confine":     {},                                                                            // what a program may reach
+	"internal/tools/actions":     {"language", "redact", "spelling", "tools", "tools/command", "tools/process"}, // tools that operators define
+	"internal/tools/mcp":         {"language", "redact", "spelling", "tools", "tools/process"},                  // tools of MCP servers
 	"internal/redact":            {},
 	"internal/devslack":          {},
+	"internal/language":          {}, // what people read, in each language
 	"internal/spelling":          {}, // what a wrong name may have meant
 	"internal/benchtable":        {}, // a program of the Makefile
 	"internal/rapidtest":         {}, // how long property tests try

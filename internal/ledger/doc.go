@@ -19,10 +19,16 @@
 //	run_started          (run, run), (message taken, seq of the message) if it works one off
 //	run_finished         (run end, run)
 //	session_compacted    (compacted, session, seq of the last event that counted)
-//	permission_decided   (decision, run, call)
+//	message_withdrawn    (message taken, seq of the message): nothing can start it then
+//	file_saved           (file, seq of the message, file id)
+//	permission_decided   (decision, run, call); by a grant also (grant use, grant, n)
 //	approval_requested   (ask, run, call), (approval, approval)
 //	approval_shown       (shown, approval, channel, ts)
-//	approval_voted       (vote, approval, team, user or token)
+//	approval_amended     (amended, approval, revision)
+//	approval_extended    (extended, approval, n)
+//	approval_reminded    (reminded, approval, n)
+//	approval_escalated   (escalated, approval, level)
+//	approval_voted       (vote, approval, team, user or token), of changed arguments with their revision
 //	approval_resolved    (resolution, approval)
 //	tool_started         (start, run, call)
 //	tool_finished        (finish, run, call); of a call that was denied also (start, run, call)
@@ -30,6 +36,9 @@
 //	message_settled      (settled, thing kind, thing id, channel, ts); the last one of a run also (run settled, run)
 //	policy_changed       none
 //	tool_defined         none: a definition may come back
+//	grant_given          (grant, grant)
+//	grant_revoked        (grant end, grant)
+//	paused, resumed      none
 //	pruned               none
 //
 // A call that was denied has taken its start, so it can't start; one that started has taken it, so it can't be denied.

@@ -57,6 +57,8 @@ func ClaimRunSettled(run string) Claim         { return claim("run_settled", run
 func ClaimOrigin(o Origin) Claim               { return o.claim() }
 func ClaimShown(approval, ch, ts string) Claim { return claim("shown", approval, ch, ts) }
 func ClaimOutcome(run, call string) Claim      { return claim("outcome", run, call) }
+func ClaimGrant(grant string) Claim            { return claim("grant", grant) }
+func ClaimGrantEnd(grant string) Claim         { return claim("grant_end", grant) }
 
 // ActorKind says what sort of party an actor is.
 type ActorKind string
@@ -147,6 +149,7 @@ const (
 	Starts  Disposition = "starts"  // it starts a run, now or when its turn comes
 	Context Disposition = "context" // it is context for the session's next run
 	Refused Disposition = "refused" // it does nothing; Reason says why
+	Handled Disposition = "handled" // it was a command to us, such as stop; Reason says which. No model reads it
 )
 
 // MessageReceived: a person (or program) said something to us. Written before the delivery is acknowledged.
@@ -168,6 +171,34 @@ type MessageReceived struct {
 	Request string `json:"requestDigest,omitempty"`  // SHA-256, hex, of the request: what an Idempotency-Key stands for
 
 	Ask *ProgramAsk `json:"ask,omitempty"` // a program asks whether it may do something; then no model takes part
+
+	Files []File `json:"files,omitempty"` // what was attached; file_saved says what became of each
+}
+
+// A File is one attachment of a message, as Slack names it. Nothing of it is believed but the id.
+type File struct {
+	ID   string `json:"id"`             // F…
+	Name string `json:"name,omitempty"` // as its author called it
+	Type string `json:"type,omitempty"` // MIME type
+	Size int64  `json:"size,omitempty"` // bytes, as Slack says
+}
+
+// FileSaved: an attachment was put into the workspace of the run that is about to start, or could not be. Written before
+// run_started, so that the model reads of it.
+type FileSaved struct {
+	Message int64  `json:"message"` // Seq of the MessageReceived that it came with
+	File    string `json:"file"`    // its id
+	Path    string `json:"path,omitempty"`
+	Size    int64  `json:"size,omitempty"`
+	SHA256  string `json:"sha256,omitempty"`
+	Error   string `json:"error,omitempty"` // why it isn't there, for people and the model
+}
+
+// MessageWithdrawn: a message that waited for its turn starts nothing any more: its words were used otherwise, or nobody
+// wants it. It takes the message, as a run would.
+type MessageWithdrawn struct {
+	Message int64  `json:"message"` // Seq of the MessageReceived
+	Reason  string `json:"reason"`
 }
 
 // A ProgramAsk is an action that another program wants to perform itself, if people approve it.
@@ -202,6 +233,9 @@ type RunStarted struct {
 	Surface    string          `json:"surface,omitempty"` // http: its starter follows it and can show an ask
 	Detach     bool            `json:"detach,omitempty"`  // it goes on when its starter is gone
 	Program    string          `json:"program,omitempty"` // who performs its one call, in place of a model and our tools
+
+	Profile   string `json:"profile,omitempty"`   // the profile that chose model, instructions and workspace; empty: the settings
+	Workspace string `json:"workspace,omitempty"` // the directory that its tools work in, where the profile says so
 }
 
 // SurfaceHTTP is the surface of a run that is followed over HTTP.
@@ -394,6 +428,11 @@ type PermissionDecided struct {
 	Digest     string       `json:"digest"`            // SHA-256, hex, of the canonical arguments: which call it was
 	Risk       string       `json:"risk,omitempty"`    // low, medium, high or critical
 	Summary    string       `json:"summary,omitempty"` // of the call, in the tool's words: action and target, one line
+
+	// Of a call that people would have been asked about, had not somebody allowed it before: the grant, and the how many-th
+	// use of it this is, from 1.
+	Grant    string `json:"grantId,omitempty"`
+	GrantUse int    `json:"grantUse,omitempty"`
 }
 
 // A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.
@@ -403,6 +442,8 @@ type Preview struct {
 	Kind    string   `json:"kind"`             // command, diff or json
 	Body    string   `json:"body"`
 	Notes   []string `json:"notes,omitempty"` // what one should know: "not confined …"
+
+	RunsAs string `json:"runsAs,omitempty"` // whose credentials it uses, where the tool knows: "AWS role deployer"
 }
 
 // ApprovalRequested: people are asked. From here on there is a pending approval.
@@ -427,7 +468,113 @@ type ApprovalRequested struct {
 	Confirm    bool          `json:"confirm,omitempty"`   // a click on Approve is confirmed once more
 	Rule       string        `json:"rule,omitempty"`      // the rules or the setting that ask, as permission_decided names them
 	Dismissed  string        `json:"dismissed,omitempty"` // why nobody can approve, known when it was opened
+
+	// Where else the card stands, and what it offers besides Approve and Deny. All that depends on settings is recorded
+	// here, so that a card can be rendered from the journal alone.
+	Elsewhere []Place `json:"elsewhere,omitempty"` // besides Place, or in its stead
+	Only      bool    `json:"only,omitempty"`      // buttons stand elsewhere only; at Place it says where
+	Offers    []Offer `json:"offers,omitempty"`    //
+
+	// What happens while nobody answers, counted from the first showing, in order.
+	Remind   time.Duration `json:"remind,omitempty"` // nanoseconds until those who may approve are reminded
+	Escalate []Escalation  `json:"escalate,omitempty"`
 }
+
+// An Offer is something that a card lets people do besides approving and denying.
+type Offer string
+
+const (
+	OfferEdit        Offer = "edit"         // change the arguments and approve that
+	OfferGrantThread Offer = "grant_thread" // allow it for this thread
+	OfferGrantAlways Offer = "grant_always" // allow it everywhere
+	OfferMoreTime    Offer = "more_time"    // move the deadline
+	OfferAskAgain    Offer = "ask_again"    // once nobody has answered: start a run that asks once more
+)
+
+// An Escalation says who else may approve, and is told so, when nobody has decided for a while.
+type Escalation struct {
+	After     time.Duration `json:"after"`     // nanoseconds from the first showing
+	Approvers []string      `json:"approvers"` // U…, S…
+}
+
+// ApprovalAmended: somebody who may approve changed the arguments. From here on this is what is asked, shown, approved
+// and executed; votes for the earlier ones are void. The Actor is who changed them.
+type ApprovalAmended struct {
+	Approval   string   `json:"approvalId"`
+	Revision   int      `json:"revision"`      // from 1, dense
+	Arguments  string   `json:"argumentsJson"` // canonical
+	Digest     string   `json:"digest"`        // SHA-256, hex, of Arguments
+	Preview    Preview  `json:"preview"`
+	Reason     string   `json:"reason"` // why the policy asks now
+	Rule       string   `json:"rule,omitempty"`
+	Risk       string   `json:"risk,omitempty"`
+	Confirm    bool     `json:"confirm,omitempty"`
+	Approvers  []string `json:"approvers"`
+	Quorum     int      `json:"quorum"`
+	PolicyHash string   `json:"policyHash"`
+}
+
+// ApprovalExtended: the deadline was moved. The Actor asked for it.
+type ApprovalExtended struct {
+	Approval string    `json:"approvalId"`
+	N        int       `json:"n"` // from 1: how often
+	Until    time.Time `json:"until"`
+}
+
+// ApprovalReminded: nobody has decided for a while, and those who may are to be reminded.
+type ApprovalReminded struct {
+	Approval string   `json:"approvalId"`
+	N        int      `json:"n"`  // from 1
+	To       []string `json:"to"` // U…, S…, requester, channel: as in approvers
+}
+
+// ApprovalEscalated: nobody has decided for a while, and from here on more people may.
+type ApprovalEscalated struct {
+	Approval  string   `json:"approvalId"`
+	Level     int      `json:"level"`               // from 1: which of ApprovalRequested.Escalate
+	Approvers []string `json:"approvers"`           // those who are added
+	Elsewhere []Place  `json:"elsewhere,omitempty"` // where the card stands for them
+}
+
+// GrantScope is how far a grant reaches.
+type GrantScope string
+
+const (
+	GrantThread GrantScope = "thread" // the session in which it was given
+	GrantAlways GrantScope = "always" // everywhere
+)
+
+// GrantGiven: somebody allowed calls of one kind in advance. It covers a call only if everything here fits; what is
+// missing fits nothing. The Actor is who gave it. An event of a thread's grant has that Session.
+type GrantGiven struct {
+	Grant      string                     `json:"grantId"` // random
+	Scope      GrantScope                 `json:"scope"`
+	Place      Place                      `json:"place,omitzero"` // of the ask on which it was given
+	Tool       string                     `json:"toolName"`
+	ToolHash   string                     `json:"toolHash"`
+	Arguments  map[string]json.RawMessage `json:"arguments,omitempty"` // members that have to be exactly so, canonical
+	Any        []string                   `json:"any,omitempty"`       // members that may be anything, or missing; sorted
+	Requesters []Person                   `json:"requesters"`          // whose calls: nobody else's words may be in the instructions
+	PolicyHash string                     `json:"policyHash"`
+	Approval   string                     `json:"approvalId,omitempty"` // the ask on which it was given
+	Summary    string                     `json:"summary"`              // what it covers, in words, as it was shown
+	Uses       int                        `json:"uses"`                 // how often at most
+	Until      time.Time                  `json:"until"`
+}
+
+// GrantRevoked: a grant allows nothing any more. The Actor did it.
+type GrantRevoked struct {
+	Grant  string `json:"grantId"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Paused: until the next Resumed no run starts and nobody is asked. The Actor did it.
+type Paused struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// Resumed ends a pause.
+type Resumed struct{}
 
 // ApprovalShown: the ask stands somewhere where people can decide it.
 type ApprovalShown struct {
@@ -463,6 +610,7 @@ type ApprovalVoted struct {
 	Approval string         `json:"approvalId"`
 	Type     ResolutionType `json:"type"`
 	Reason   string         `json:"reason,omitempty"`
+	Revision int            `json:"revision,omitempty"` // of the arguments that it is about; 0: as they were asked for
 }
 
 // ApprovalResolved: the approval is over. The event's Time is when.
@@ -472,6 +620,11 @@ type ApprovalResolved struct {
 	Source   Source         `json:"source"`
 	Reason   string         `json:"reason"`
 	By       *Actor         `json:"by,omitempty"` // the person, where there was one
+
+	// Where people changed the arguments: those that were approved. Empty: as they were asked for.
+	Arguments string `json:"argumentsJson,omitempty"`
+	Digest    string `json:"digest,omitempty"`
+	EditedBy  *Actor `json:"editedBy,omitempty"` // who changed them last
 }
 
 // ToolStarted: exactly these bytes are about to run.
@@ -510,8 +663,8 @@ type ToolFinished struct {
 
 // A Thing is something of ours that stands in Slack as one message.
 type Thing struct {
-	Kind string `json:"kind"` // card, progress, answer
-	ID   string `json:"id"`   // approvalId of a card; run of an answer; Seq of the message received for progress
+	Kind string `json:"kind"` // card, progress, answer, …
+	ID   string `json:"id"`   // approvalId of a card; run of an answer; Seq of the message received for progress; …
 }
 
 // MessagePosted: Slack confirmed that a thing stands there.
@@ -533,7 +686,8 @@ type MessageSettled struct {
 
 	// Renderer is the version of the code that made the rendering, where anyone can compute it again from the journal
 	// alone. It is 0 where other things went into it, such as the secrets of the time that had to be hidden.
-	Renderer int `json:"renderer,omitempty"`
+	Renderer int    `json:"renderer,omitempty"`
+	Language string `json:"language,omitempty"` // that it was rendered in; empty: English
 }
 
 // PolicyChanged: from here on decisions are made by another policy, which they name by its hash. It is also written when a
@@ -585,6 +739,16 @@ func (*MessagePosted) Kind() string     { return "message_posted" }
 func (*MessageSettled) Kind() string    { return "message_settled" }
 func (*PolicyChanged) Kind() string     { return "policy_changed" }
 func (*Pruned) Kind() string            { return "pruned" }
+func (*ApprovalAmended) Kind() string   { return "approval_amended" }
+func (*ApprovalExtended) Kind() string  { return "approval_extended" }
+func (*ApprovalReminded) Kind() string  { return "approval_reminded" }
+func (*ApprovalEscalated) Kind() string { return "approval_escalated" }
+func (*GrantGiven) Kind() string        { return "grant_given" }
+func (*GrantRevoked) Kind() string      { return "grant_revoked" }
+func (*Paused) Kind() string            { return "paused" }
+func (*Resumed) Kind() string           { return "resumed" }
+func (*MessageWithdrawn) Kind() string  { return "message_withdrawn" }
+func (*FileSaved) Kind() string         { return "file_saved" }
 func (b *Erased) Kind() string          { return b.kind }
 
 func (b *MessageReceived) Claims(Event) []Claim {
@@ -606,10 +770,15 @@ func (b *ModelFailed) Claims(Event) []Claim      { return nil }
 func (b *SessionCompacted) Claims(e Event) []Claim {
 	return []Claim{claim("compacted", e.Session, strconv.FormatInt(b.SampledFrom, 10))}
 }
-func (b *CallRequested) Claims(e Event) []Claim     { return []Claim{claim("call", e.Run)} }
-func (b *OutcomeReported) Claims(e Event) []Claim   { return []Claim{ClaimOutcome(e.Run, e.Call)} }
-func (b *ToolDefined) Claims(Event) []Claim         { return nil }
-func (b *PermissionDecided) Claims(e Event) []Claim { return []Claim{ClaimDecision(e.Run, e.Call)} }
+func (b *CallRequested) Claims(e Event) []Claim   { return []Claim{claim("call", e.Run)} }
+func (b *OutcomeReported) Claims(e Event) []Claim { return []Claim{ClaimOutcome(e.Run, e.Call)} }
+func (b *ToolDefined) Claims(Event) []Claim       { return nil }
+func (b *PermissionDecided) Claims(e Event) []Claim {
+	if b.Grant == "" {
+		return []Claim{ClaimDecision(e.Run, e.Call)}
+	}
+	return []Claim{ClaimDecision(e.Run, e.Call), claim("grant_use", b.Grant, strconv.Itoa(b.GrantUse))}
+}
 func (b *ApprovalRequested) Claims(e Event) []Claim {
 	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}
 }
@@ -618,7 +787,10 @@ func (b *ApprovalShown) Claims(Event) []Claim {
 }
 func (b *ApprovalVoted) Claims(e Event) []Claim {
 	p := e.Actor.Person()
-	return []Claim{claim("vote", b.Approval, p.Team, p.ID)}
+	if b.Revision == 0 {
+		return []Claim{claim("vote", b.Approval, p.Team, p.ID)}
+	}
+	return []Claim{claim("vote", b.Approval, p.Team, p.ID, strconv.Itoa(b.Revision))}
 }
 func (b *ApprovalResolved) Claims(Event) []Claim { return []Claim{ClaimResolution(b.Approval)} }
 func (b *ToolStarted) Claims(e Event) []Claim    { return []Claim{ClaimStart(e.Run, e.Call)} }
@@ -640,7 +812,27 @@ func (b *MessageSettled) Claims(e Event) []Claim {
 }
 func (b *PolicyChanged) Claims(Event) []Claim { return nil }
 func (b *Pruned) Claims(Event) []Claim        { return nil }
-func (b *Erased) Claims(Event) []Claim        { return nil }
+func (b *Paused) Claims(Event) []Claim        { return nil }
+func (b *Resumed) Claims(Event) []Claim       { return nil }
+func (b *ApprovalAmended) Claims(Event) []Claim {
+	return []Claim{claim("amended", b.Approval, strconv.Itoa(b.Revision))}
+}
+func (b *ApprovalExtended) Claims(Event) []Claim {
+	return []Claim{claim("extended", b.Approval, strconv.Itoa(b.N))}
+}
+func (b *ApprovalReminded) Claims(Event) []Claim {
+	return []Claim{claim("reminded", b.Approval, strconv.Itoa(b.N))}
+}
+func (b *ApprovalEscalated) Claims(Event) []Claim {
+	return []Claim{claim("escalated", b.Approval, strconv.Itoa(b.Level))}
+}
+func (b *GrantGiven) Claims(Event) []Claim       { return []Claim{ClaimGrant(b.Grant)} }
+func (b *GrantRevoked) Claims(Event) []Claim     { return []Claim{ClaimGrantEnd(b.Grant)} }
+func (b *MessageWithdrawn) Claims(Event) []Claim { return []Claim{ClaimTaken(b.Message)} }
+func (b *FileSaved) Claims(Event) []Claim {
+	return []Claim{claim("file", strconv.FormatInt(b.Message, 10), b.File)}
+}
+func (b *Erased) Claims(Event) []Claim { return nil }
 
 // An Awaiter is a body that leaves something open until another event makes a claim. The journal keeps a short list of
 // what is open ([Reader.UnfinishedRuns], [Reader.UnsettledRuns], [Reader.WaitingMessages]), so that finding it doesn't

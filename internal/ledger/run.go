@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Run is the reading of one run's events that every view of it is made from: the cards in Slack, the audit, recovery.
 // It is a pure fold: the same events give the same Run, in a process that lived through them and in one that reads them
@@ -98,22 +101,146 @@ type Call struct {
 
 // An Approval is one ask and everything that became of it.
 type Approval struct {
-	*ApprovalRequested
-	Seq         int64 // of the approval_requested: the journal number on the card
-	At          time.Time
-	Shown       []ApprovalShown
-	Votes       []Vote
-	Resolved    *ApprovalResolved
-	ResolvedAt  time.Time
-	ResolvedSeq int64
+	*ApprovalRequested                    // as it stands: changed arguments, and people who were added, are in it
+	Original           *ApprovalRequested // as it was opened
+	Seq                int64              // of the approval_requested: the journal number on the card
+	At                 time.Time
+	Shown              []ApprovalShown
+	Votes              []Vote // on the arguments as they stand
+	Void               []Vote // on arguments that were changed since
+	Amended            []Amended
+	Extended           []Extended
+	Reminded           []Reminded
+	Escalated          []Escalated
+	Resolved           *ApprovalResolved
+	ResolvedAt         time.Time
+	ResolvedSeq        int64
 }
 
-// Until is the deadline, which the first showing sets. It is zero while the ask hasn't been shown.
+// Until is the deadline, which the first showing sets and people may move. It is zero while the ask hasn't been shown.
 func (a *Approval) Until() time.Time {
-	if len(a.Shown) == 0 {
+	switch {
+	case len(a.Extended) > 0:
+		return a.Extended[len(a.Extended)-1].Until
+	case len(a.Shown) == 0:
 		return time.Time{}
 	}
 	return a.Shown[0].Until
+}
+
+// Revision counts how often the arguments were changed.
+func (a *Approval) Revision() int { return len(a.Amended) }
+
+// An Amended is one change of an ask's arguments.
+type Amended struct {
+	*ApprovalAmended
+	By     Actor
+	At     time.Time
+	Before string // the arguments that it changed
+}
+
+// An Extended is one move of an ask's deadline.
+type Extended struct {
+	*ApprovalExtended
+	By Actor
+	At time.Time
+}
+
+// A Reminded is one reminder.
+type Reminded struct {
+	*ApprovalReminded
+	Seq int64
+	At  time.Time
+}
+
+// An Escalated is one step up.
+type Escalated struct {
+	*ApprovalEscalated
+	Seq int64
+	At  time.Time
+}
+
+// Apply reads one more event about the ask and reports whether it changed it. An event that fits nothing is passed over,
+// and an ask that is over stays as it ended.
+func (a *Approval) Apply(e Event) bool {
+	switch b := e.Body.(type) {
+	case *ApprovalRequested:
+		if a.ApprovalRequested != nil {
+			return false
+		}
+		a.ApprovalRequested, a.Original, a.Seq, a.At = b, b, e.Seq, e.Time
+	case *ApprovalShown:
+		if !a.is(b.Approval) || a.shownAt(b.Channel, b.TS) {
+			return false
+		}
+		a.Shown = append(a.Shown, *b)
+	case *ApprovalVoted:
+		if !a.is(b.Approval) || b.Revision != a.Revision() {
+			return false
+		}
+		a.Votes = append(a.Votes, Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
+	case *ApprovalAmended:
+		if !a.is(b.Approval) || b.Revision != a.Revision()+1 || a.Resolved != nil {
+			return false
+		}
+		a.amend(e, b)
+	case *ApprovalExtended:
+		if !a.is(b.Approval) || b.N != len(a.Extended)+1 || a.Resolved != nil {
+			return false
+		}
+		a.Extended = append(a.Extended, Extended{ApprovalExtended: b, By: e.Actor, At: e.Time})
+	case *ApprovalReminded:
+		if !a.is(b.Approval) || b.N != len(a.Reminded)+1 {
+			return false
+		}
+		a.Reminded = append(a.Reminded, Reminded{ApprovalReminded: b, Seq: e.Seq, At: e.Time})
+	case *ApprovalEscalated:
+		if !a.is(b.Approval) || b.Level != len(a.Escalated)+1 {
+			return false
+		}
+		a.escalate(e, b)
+	case *ApprovalResolved:
+		if !a.is(b.Approval) || a.Resolved != nil {
+			return false
+		}
+		a.Resolved, a.ResolvedAt, a.ResolvedSeq = b, e.Time, e.Seq
+	default:
+		return false
+	}
+	return true
+}
+
+func (a *Approval) is(id string) bool {
+	return a.ApprovalRequested != nil && a.ApprovalRequested.Approval == id
+}
+
+func (a *Approval) shownAt(channel, ts string) bool {
+	return slices.ContainsFunc(a.Shown, func(s ApprovalShown) bool { return s.Channel == channel && s.TS == ts })
+}
+
+// amend takes in changed arguments. The request is copied: the event's body is the journal's.
+func (a *Approval) amend(e Event, b *ApprovalAmended) {
+	a.Amended = append(a.Amended, Amended{ApprovalAmended: b, By: e.Actor, At: e.Time, Before: a.Arguments})
+	q := *a.ApprovalRequested
+	q.Arguments, q.Digest, q.Preview, q.Reason = b.Arguments, b.Digest, b.Preview, b.Reason
+	q.Rule, q.Risk, q.Confirm, q.PolicyHash = b.Rule, b.Risk, b.Confirm, b.PolicyHash
+	q.Approvers, q.Quorum = b.Approvers, b.Quorum
+	a.ApprovalRequested = &q
+	a.Void = append(a.Void, a.Votes...)
+	a.Votes = nil
+}
+
+func (a *Approval) escalate(e Event, b *ApprovalEscalated) {
+	a.Escalated = append(a.Escalated, Escalated{ApprovalEscalated: b, Seq: e.Seq, At: e.Time})
+	q := *a.ApprovalRequested
+	q.Approvers = slices.Clone(q.Approvers)
+	for _, word := range b.Approvers {
+		if !slices.Contains(q.Approvers, word) {
+			q.Approvers = append(q.Approvers, word)
+		}
+	}
+	q.Elsewhere = append(slices.Clip(q.Elsewhere), b.Elsewhere...)
+	a.ApprovalRequested = &q
 }
 
 // Open tells whether the approval still waits for people.
@@ -258,21 +385,16 @@ func (r *Run) applyCall(e Event) {
 		c.Decision = b
 	case *ApprovalRequested:
 		if c.Approval == nil {
-			c.Approval = &Approval{ApprovalRequested: b, Seq: e.Seq, At: e.Time}
+			c.Approval = &Approval{}
+			c.Approval.Apply(e)
 			r.asks[b.Approval] = c.Approval
 			c.move(ApprovalRequest)
 		}
-	case *ApprovalShown:
-		if a := c.ask(b.Approval); a != nil {
-			a.Shown = append(a.Shown, *b)
+	case *ApprovalShown, *ApprovalVoted, *ApprovalAmended, *ApprovalExtended, *ApprovalReminded, *ApprovalEscalated, *ApprovalResolved:
+		if c.Approval == nil || !c.Approval.Apply(e) {
+			return
 		}
-	case *ApprovalVoted:
-		if a := c.ask(b.Approval); a != nil {
-			a.Votes = append(a.Votes, Vote{By: e.Actor, Type: b.Type, Reason: b.Reason, At: e.Time})
-		}
-	case *ApprovalResolved:
-		if a := c.ask(b.Approval); a.Open() {
-			a.Resolved, a.ResolvedAt, a.ResolvedSeq = b, e.Time, e.Seq
+		if c.Approval.Resolved != nil {
 			c.move(ApprovalResponded)
 		}
 	case *ToolStarted:
@@ -287,14 +409,6 @@ func (r *Run) applyCall(e Event) {
 			c.move(b.State)
 		}
 	}
-}
-
-// ask is the call's approval, if it has that approvalId.
-func (c *Call) ask(id string) *Approval {
-	if c.Approval == nil || c.Approval.Approval != id {
-		return nil
-	}
-	return c.Approval
 }
 
 // move changes the state; a terminal one stays.

@@ -19,14 +19,6 @@ import (
 //	a secret hides what it is about         → no Approve anywhere
 //	nobody could approve                    → no Approve anywhere
 
-// The actions of our buttons.
-const (
-	actionApprove = "approve"
-	actionDeny    = "deny"
-	actionReview  = "review"
-	actionStop    = "stop"
-)
-
 // A room is how much is shown of what need not be complete, in characters.
 type room struct {
 	excerpt  int // of the content, on a card that has no Approve
@@ -111,6 +103,7 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 	} else {
 		content = append(content, excerpt(q.raw, m.excerpt, excerptLines)...)
 	}
+	content = append(content, v.changed(a)...)
 	content = append(content, v.warnings(q, a, m, whole)...)
 	return []slack.Block{
 		richText(content...),
@@ -278,7 +271,7 @@ func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, m r
 		}
 		lines = append(lines, paragraph(append([]element{bold("Approvals: ")}, p.elements...)...))
 	}
-	return lines
+	return append(append(lines, v.urgency(a)...), v.elsewhere(a)...)
 }
 
 // reasoned is a reason as a sentence. One that begins with the tool's name leaves it as it is: Shell is no tool.

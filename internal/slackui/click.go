@@ -66,11 +66,6 @@ func (c *click) place() ledger.Place { return ledger.Place{Channel: c.channel, T
 
 // click takes in a click, in the socket's goroutine.
 func (u *UI) click(ctx context.Context, cb slack.InteractionCallback, r *receipt) {
-	if cb.Type != slack.InteractionTypeBlockActions {
-		u.socket.once("interaction "+string(cb.Type), "an interaction of a kind that isn't used here", "type", cb.Type)
-		r.ack()
-		return
-	}
 	for _, a := range cb.ActionCallback.BlockActions {
 		if a != nil {
 			u.act(ctx, u.parse(cb, a, r), cb)
@@ -81,14 +76,11 @@ func (u *UI) click(ctx context.Context, cb slack.InteractionCallback, r *receipt
 }
 
 func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receipt) *click {
-	team := cb.User.TeamID
-	if team == "" {
-		team = cb.Team.ID
-	}
 	c := &click{
 		action: a.ActionID, value: a.Value, block: a.BlockID, trigger: cb.TriggerID, at: time.Now(), receipt: r,
-		by: ledger.Actor{Kind: ledger.ActorUser, Team: team, ID: cb.User.ID, Name: cb.User.Name, Via: surface},
+		by: u.person(cb),
 	}
+	c.chose(a)
 	if cb.Container.Type == "view" || cb.Container.ViewID != "" {
 		c.view, c.hash, c.subject = cb.View.ID, cb.View.Hash, cb.View.PrivateMetadata
 		return c
@@ -104,53 +96,29 @@ func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receip
 // look-up may take seconds. The order among people is the journal's. A click is acknowledged when its effect is recorded,
 // or when Slack would lose patience.
 func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
-	var lane string
-	var work func(context.Context, *click)
-	switch c.action {
-	case actionApprove, actionDeny:
-		lane, work = "ask/"+c.value+"/"+c.by.ID, u.decide
-	case actionReview:
-		lane, work = "review/"+c.by.ID, u.review
-	case actionStop:
-		lane, work = "stop/"+c.value+"/"+c.by.ID, u.stop
-	default:
+	known, ok := verbs[c.action]
+	if !ok {
 		u.socket.once("action "+c.action, "a button that isn't known", "action", abridge(c.action))
 		c.receipt.ack()
 		return
 	}
+	work := func(ctx context.Context, c *click) { known.work(u, ctx, c) }
 	if !u.fits(cb, c) {
 		work = func(ctx context.Context, c *click) { u.refuse(ctx, c, strangeClick) }
 	}
-	late := time.AfterFunc(ackBy, c.receipt.ack)
-	ok := u.lanes.do(ctx, lane, func(ctx context.Context) {
-		defer late.Stop()
-		defer c.receipt.ack()
-		work(u.about(ctx, c.ids()...), c)
-	})
-	if !ok {
-		late.Stop()
-		c.receipt.ack()
-		u.logger(u.about(ctx, c.ids()...)).Warn("too much at once: a click had no effect")
+	if !u.inLane(ctx, known.lane(c), c.receipt, c.ids(), func(ctx context.Context) { work(ctx, c) }) {
 		u.refuse(ctx, c, busyClick)
 	}
 }
 
 // ids are what is known of a click before its subject is.
 func (c *click) ids() []string {
-	about := "approval"
-	if c.action == actionStop {
-		about = "run"
-	}
-	return []string{"action", c.action, about, c.value, "user", c.by.ID, "channel", c.channel, "ts", c.ts}
+	return []string{"action", c.action, verbs[c.action].about, c.value, "user", c.by.ID, "channel", c.channel, "ts", c.ts}
 }
 
 // fits tells whether a click is from our workspace and about our app.
 func (u *UI) fits(cb slack.InteractionCallback, c *click) bool {
-	app := u.client.appID()
-	if app == "" || cb.APIAppID != app || cb.Team.ID != u.client.Team || c.by.ID == "" {
-		return false
-	}
-	return !c.modal() || cb.View.AppID == "" || cb.View.AppID == app
+	return u.ours(cb) && (!c.modal() || cb.View.AppID == "" || cb.View.AppID == u.client.appID())
 }
 
 // A subject is the ask that a click is about, as the journal has it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -55,6 +56,7 @@ func (r rendering) metadata() slack.SlackMetadata {
 // A renderer turns readings of the journal into messages.
 type renderer struct {
 	redactor *redact.Redactor
+	lang     language.Language
 	team     string // our workspace
 	botUser  string // ourselves, to be left out of mentions
 	unnamed  string // of a mockup: who may approve where nobody is named; a request always names somebody

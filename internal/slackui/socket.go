@@ -34,12 +34,13 @@ const (
 type socket struct {
 	client *Client
 	sm     *socketmode.Client
-	acks   chan string
+	acks   chan acknowledgement
 	log    *slog.Logger
 
-	// What to do with what comes. Both must return at once.
-	onEvent func(eventDelivery)
-	onClick func(click slack.InteractionCallback, r *receipt)
+	// What to do with what comes. All must return at once.
+	onEvent   func(eventDelivery)
+	onClick   func(click slack.InteractionCallback, r *receipt)
+	onCommand func(command slack.SlashCommand, r *receipt)
 
 	first chan struct{} // closed at the first hello
 
@@ -56,7 +57,7 @@ type socket struct {
 
 func newSocket(c *Client) *socket {
 	s := &socket{
-		client: c, acks: make(chan string, ackMost), log: c.log, first: make(chan struct{}), lost: time.Now(),
+		client: c, acks: make(chan acknowledgement, ackMost), log: c.log, first: make(chan struct{}), lost: time.Now(),
 		seen: map[string]bool{},
 	}
 	// slack-go keeps the reason of a disconnect to itself; only its debug log tells. Nothing but the words of the
@@ -141,6 +142,11 @@ func (s *socket) handle(e socketmode.Event) error {
 		click, ok := e.Data.(slack.InteractionCallback)
 		if r := s.receipt(e.Request); ok && r != nil {
 			s.onClick(click, r)
+		}
+	case socketmode.EventTypeSlashCommand:
+		command, ok := e.Data.(slack.SlashCommand)
+		if r := s.receipt(e.Request); ok && r != nil {
+			s.onCommand(command, r)
 		}
 	case socketmode.EventTypeErrorBadMessage:
 		s.unknown(e)
@@ -321,20 +327,42 @@ func (s *socket) once(key, msg string, args ...any) {
 
 // A receipt acknowledges one envelope, once, whoever comes first.
 type receipt struct {
-	ack func()
+	once sync.Once
+	send func(payload any)
 }
 
 func (s *socket) receipt(r *socketmode.Request) *receipt {
 	if r == nil || r.EnvelopeID == "" {
 		return nil
 	}
-	return &receipt{ack: sync.OnceFunc(func() { s.ack(r.EnvelopeID) })}
+	return &receipt{send: func(payload any) { s.acknowledge(acknowledgement{r.EnvelopeID, payload}) }}
 }
 
-// ack hands an acknowledgement to the writer and never blocks.
-func (s *socket) ack(id string) {
+// ack acknowledges without a word.
+func (r *receipt) ack() { r.answer(nil) }
+
+// answer acknowledges with a payload: what is wrong with a form, or the answer to a command. It is for small ones: Slack
+// closes the socket at a frame above 20 KiB. If it was acknowledged before, the payload is lost, and answer says so.
+func (r *receipt) answer(payload any) (first bool) {
+	r.once.Do(func() {
+		first = true
+		r.send(payload)
+	})
+	return first
+}
+
+// An acknowledgement is one envelope's.
+type acknowledgement struct {
+	envelope string
+	payload  any // nil: none
+}
+
+func (s *socket) ack(id string) { s.acknowledge(acknowledgement{envelope: id}) }
+
+// acknowledge hands an acknowledgement to the writer and never blocks.
+func (s *socket) acknowledge(a acknowledgement) {
 	select {
-	case s.acks <- id:
+	case s.acks <- a:
 	default:
 		s.log.Warn("too many acknowledgements wait for a connection")
 	}
@@ -344,9 +372,9 @@ func (s *socket) ack(id string) {
 func (s *socket) writeAcks(ctx context.Context) {
 	for {
 		select {
-		case id := <-s.acks:
+		case a := <-s.acks:
 			ctx, cancel := context.WithTimeout(ctx, ackLimit)
-			if err := s.sm.AckCtx(ctx, id, nil); err != nil {
+			if err := s.sm.AckCtx(ctx, a.envelope, a.payload); err != nil {
 				s.log.Warn("an acknowledgement could not be sent", "error", err)
 			}
 			cancel()

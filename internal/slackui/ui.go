@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -31,8 +32,9 @@ type Config struct {
 	Agent     Agent
 	Channels  []string         // where runs may be started; empty: wherever the bot is
 	Redactor  *redact.Redactor // nil: one that knows patterns only
-	Grace     time.Duration    // how long the last updates may take after ctx has ended; zero: 5 seconds
-	Logger    *slog.Logger     // nil: silent
+	Language  language.Language
+	Grace     time.Duration // how long the last updates may take after ctx has ended; zero: 5 seconds
+	Logger    *slog.Logger  // nil: silent
 }
 
 const defaultGrace = 5 * time.Second
@@ -76,7 +78,7 @@ func New(cfg Config) *UI {
 	if redactor == nil {
 		redactor = redact.New()
 	}
-	u.renderer = &renderer{redactor: redactor, team: u.client.Team, botUser: u.client.BotUser}
+	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, botUser: u.client.BotUser}
 	u.outbox = newOutbox(u.client, u.journal, u.approvals, u.renderer, u.log)
 	u.socket = newSocket(u.client)
 	return u
@@ -101,7 +103,8 @@ func (u *UI) Run(ctx context.Context) error {
 		return err
 	}
 	u.socket.onEvent = func(e eventDelivery) { u.event(work, e) }
-	u.socket.onClick = func(c slack.InteractionCallback, r *receipt) { u.click(work, c, r) }
+	u.socket.onClick = func(c slack.InteractionCallback, r *receipt) { u.interact(work, c, r) }
+	u.socket.onCommand = func(c slack.SlashCommand, r *receipt) { u.command(work, c, r) }
 
 	var wg sync.WaitGroup
 	part := func(run func(context.Context) error) {

@@ -1,0 +1,4 @@
+package language
+
+// recorded are sentences of the journal that [Language.Recorded] translates: nobody asks for them as a constant.
+var recorded = []string{}

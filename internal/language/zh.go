@@ -1,0 +1,14 @@
+package language
+
+import "maps"
+
+// chinese is the catalogue in Simplified Chinese. Its parts are in zh_*.go, one for each part of the product.
+var chinese = join(zhCards)
+
+func join(parts ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, p := range parts {
+		maps.Copy(all, p)
+	}
+	return all
+}

@@ -1,0 +1,4 @@
+package language
+
+// Cards and what is around them.
+var zhCards = map[string]string{}
