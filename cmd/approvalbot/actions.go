@@ -16,6 +16,7 @@ import (
 
 	"approvalbot/internal/agent"
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/redact"
@@ -42,15 +43,15 @@ func (s *Settings) openActions(workspace string) (*actions.File, error) {
 	if s.ActionsFile == "" {
 		return &actions.File{}, nil
 	}
-	file, err := actions.Open(s.ActionsFile, approverList, thisMachine(workspace, s.ShellWrite))
+	file, err := actions.Open(s.ActionsFile, approverList, thisMachine(workspace, s.ShellWrite, s.Language))
 	if err != nil {
 		return nil, fmt.Errorf("APPROVALBOT_ACTIONS_FILE: %w", err)
 	}
 	return file, nil
 }
 
-func thisMachine(workspace string, writable []string) actions.Machine {
-	return actions.Machine{Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Workspace: workspace, Writable: writable}
+func thisMachine(workspace string, writable []string, l language.Language) actions.Machine {
+	return actions.Machine{Language: l, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Workspace: workspace, Writable: writable}
 }
 
 // actionPaths are the file itself and the files that its secrets are in: no tool may read or change them.
@@ -176,7 +177,7 @@ func (c actionsCheckCmd) open() (file *actions.File, missing, err error) {
 		workspace = abs
 	}
 	writable := strings.Split(os.Getenv("APPROVALBOT_SHELL_WRITE"), ",")
-	file, err = actions.Open(c.File, approverList, thisMachine(workspace, writable))
+	file, err = actions.Open(c.File, approverList, thisMachine(workspace, writable, language.English))
 	if file == nil {
 		return nil, nil, err
 	}

@@ -182,7 +182,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 	return agent.Config{
 		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
-		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, ContextTokens: s.ContextTokens, Price: s.Price, Drain: s.Drain, Logger: a.log,
+		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, ContextTokens: s.ContextTokens, Price: s.Price, Drain: s.Drain, Language: s.Language, Logger: a.log,
 	}, nil
 }
 

@@ -92,7 +92,7 @@ func openMCP(ctx context.Context, s Settings, journal *ledger.Ledger, fixed []to
 		log.Warn(text)
 	}
 	m := &mcpTools{log: log}
-	m.servers = mcp.New(config, mcp.Options{Version: version(), Logger: log, Publish: m.publish})
+	m.servers = mcp.New(config, mcp.Options{Version: version(), Logger: log, Language: s.Language, Publish: m.publish})
 	if m.live, err = tools.NewLive(fixed, m.servers.Names()...); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ const (
 // listens on.
 func (s *Settings) toolOptions(m tools.Messenger, own ...net.Addr) tools.Options {
 	o := tools.Options{
+		Language:  s.Language,
 		Workspace: s.Workspace, Protected: s.protected(), Messenger: m,
 		Shell: s.Shell, ShellRead: s.ShellRead, ShellWrite: s.ShellWrite, ShellNetwork: bool(s.ShellNetwork),
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/model"
 	"approvalbot/internal/policy"
@@ -41,6 +42,8 @@ type Config struct {
 	// Deltas gets the pieces of a model's text as they come, from the goroutine that samples; it must not wait. They are
 	// not journalled. It may be nil.
 	Deltas func(run, text string)
+
+	Language language.Language // of what is recorded for people to read
 
 	Logger *slog.Logger
 }

@@ -81,6 +81,7 @@ func (r *run) inForce() *policy.Policy {
 func (r *run) policyCall(tool tools.Tool, args json.RawMessage) policy.Call {
 	c := PolicyCall(tool, args)
 	c.Channel, c.Session, c.Now = r.started.Place.Channel, r.session, time.Now()
+	c.Language = r.Language
 	for _, p := range r.started.Requesters {
 		c.Requesters = append(c.Requesters, p.ID)
 	}

@@ -29,10 +29,10 @@ var allowed = map[string][]string{
 	"internal/ledger":            {},
 	"internal/ledger/ledgertest": {"ledger"},
 	"internal/model":             {"spelling"},
-	"internal/policy":            {},
+	"internal/policy":            {"language"},
 	"internal/tools":             {"language", "tools/command", "tools/confine", "tools/process"},
 	"internal/tools/process":     {},                                                                            // runs a program
-	"internal/tools/command":     {},                                                                            // what a shell command will run
+	"internal/tools/command":     {"language"},                                                                  // what a shell command will run
 	"internal/tools/confine":     {},                                                                            // what a program may reach
 	"internal/tools/actions":     {"language", "redact", "spelling", "tools", "tools/command", "tools/process"}, // tools that operators define
 	"internal/tools/mcp":         {"language", "redact", "spelling", "tools", "tools/process"},                  // tools of MCP servers

@@ -15,7 +15,7 @@ import (
 
 // asks are the functions that take a text of ours, by name, with the place of the text among their arguments. Methods of
 // other packages that pass it on (t, tf, count, form of a renderer) are among them.
-var asks = map[string]int{"T": 0, "Tf": 0, "Count": 2, "t": 0, "tf": 0, "count": 2, "form": 0}
+var asks = map[string]int{"T": 0, "Tf": 0, "Count": 2, "t": 0, "tf": 0, "count": 2, "form": 0, "doubt": 0}
 
 // texts finds each text that the sources ask for, and where. A text that isn't a constant is an error.
 func texts(t *testing.T) map[string]string {
@@ -32,7 +32,7 @@ func texts(t *testing.T) map[string]string {
 			if err != nil {
 				return err
 			}
-			consts := constants(file)
+			consts := constants(t, filepath.Dir(name))
 			ast.Inspect(file, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)
 				if !ok {
@@ -79,28 +79,48 @@ func passesOn(_ string, arg ast.Expr) bool {
 	return ok && (id.Name == "english" || id.Name == "many")
 }
 
-func constants(file *ast.File) map[string]string {
+// constants are the texts that a package's constants stand for.
+func constants(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	if known, ok := packages[dir]; ok {
+		return known
+	}
 	out := map[string]string{}
-	for _, d := range file.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok || g.Tok != token.CONST {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.CONST {
+				collect(g, out)
+			}
+		}
+	}
+	packages[dir] = out
+	return out
+}
+
+var packages = map[string]map[string]string{}
+
+func collect(g *ast.GenDecl, out map[string]string) {
+	for _, s := range g.Specs {
+		v, ok := s.(*ast.ValueSpec)
+		if !ok {
 			continue
 		}
-		for _, s := range g.Specs {
-			v, ok := s.(*ast.ValueSpec)
-			if !ok {
-				continue
-			}
-			for i, name := range v.Names {
-				if i < len(v.Values) {
-					if text, ok := literal(v.Values[i], nil); ok {
-						out[name.Name] = text
-					}
+		for i, name := range v.Names {
+			if i < len(v.Values) {
+				if text, ok := literal(v.Values[i], nil); ok {
+					out[name.Name] = text
 				}
 			}
 		}
 	}
-	return out
 }
 
 func literal(e ast.Expr, consts map[string]string) (string, bool) {

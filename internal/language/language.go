@@ -77,6 +77,12 @@ func (l Language) Count(n int, one, many string) string {
 	return Number(n) + " " + l.Recorded(many)
 }
 
+// Later is a text whose words were noted by others, as a format and what goes into it: those who noted it are found by the
+// test.
+func (l Language) Later(format string, args ...any) string {
+	return fmt.Sprintf(l.Recorded(format), args...)
+}
+
 // Recorded translates a sentence that was journalled in English, if it is one that we always say in the same words.
 func (l Language) Recorded(sentence string) string {
 	if l == Chinese {

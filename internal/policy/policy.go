@@ -66,6 +66,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"approvalbot/internal/language"
 )
 
 // Type is the answer of a decision.
@@ -159,6 +161,8 @@ type Call struct {
 	Channel    string   // Slack channel id; empty outside Slack
 	Session    string
 	Now        time.Time // the caller's clock: the policy has none
+
+	Language language.Language // of the reason, where people are asked; why a call is denied, models read
 
 	Ask    bool   // whoever defined the tool wants people to be asked
 	AskWhy string // why, as a clause; empty: they just do
@@ -324,23 +328,23 @@ func (a ApprovalPolicy) decide(c Call) Decision {
 	switch a {
 	case Strict:
 		d.Type = Ask
-		d.Reason = fmt.Sprintf("Every call needs approval (policy strict), %s too.", c.Tool)
+		d.Reason = c.Language.Tf("Every call needs approval (policy strict), %s too.", c.Tool)
 		if risk != "" {
-			d.Reason = fmt.Sprintf("%s %s, and every call needs approval (policy strict).", c.Tool, risk)
+			d.Reason = c.Language.Tf("%s %s, and every call needs approval (policy strict).", c.Tool, risk)
 		}
 	case OnRequest:
 		d.Type = Allow
-		d.Reason = fmt.Sprintf("%s only reads inside the workspace, so it needs no approval (policy on_request).", c.Tool)
+		d.Reason = c.Language.Tf("%s only reads inside the workspace, so it needs no approval (policy on_request).", c.Tool)
 		switch {
 		case c.ReadOnlyCommand:
-			d.Reason = fmt.Sprintf("This command of %s only looks, so it needs no approval (policy on_request, read-only commands are allowed).", c.Tool)
+			d.Reason = c.Language.Tf("This command of %s only looks, so it needs no approval (policy on_request, read-only commands are allowed).", c.Tool)
 		case risk != "":
 			d.Type = Ask
-			d.Reason = fmt.Sprintf("%s %s, so it needs approval (policy on_request).", c.Tool, risk)
+			d.Reason = c.Language.Tf("%s %s, so it needs approval (policy on_request).", c.Tool, risk)
 		}
 	case Never:
 		d.Type = Allow
-		d.Reason = fmt.Sprintf("Nobody is asked about %s (policy never).", c.Tool)
+		d.Reason = c.Language.Tf("Nobody is asked about %s (policy never).", c.Tool)
 	default:
 		d.Type = Deny
 		d.Source = SourceInvalid
@@ -353,11 +357,11 @@ func (a ApprovalPolicy) decide(c Call) Decision {
 func risk(c Call) string {
 	switch {
 	case c.changes() && c.OpenWorld:
-		return "can change things and reach beyond the workspace"
+		return c.Language.T("can change things and reach beyond the workspace")
 	case c.changes():
-		return "can change things"
+		return c.Language.T("can change things")
 	case c.OpenWorld:
-		return "reaches beyond the workspace"
+		return c.Language.T("reaches beyond the workspace")
 	}
 	return ""
 }

@@ -149,7 +149,7 @@ func ask(c *Call, hits []hit) Decision {
 	switch {
 	case c.Ask && len(hits) == 0:
 		d.Source, d.Rule = SourceTool, "tool: "+c.Tool
-		d.Reason = fmt.Sprintf("Every call of %s asks people first: %s.", c.Tool, cmp.Or(c.AskWhy, "that is how it was defined"))
+		d.Reason = c.Language.Tf("Every call of %s asks people first: %s.", c.Tool, c.askWhy())
 	case c.Ask:
 		d.Rule += "; tool: " + c.Tool
 	}
@@ -198,11 +198,19 @@ func (h hit) reason(c *Call) string {
 	}
 	switch r.Effect {
 	case Allow:
-		return fmt.Sprintf("The rule %s allows this call of %s.", r.Name, c.Tool)
+		return c.Language.Tf("The rule %s allows this call of %s.", r.Name, c.Tool)
 	case Deny:
 		return fmt.Sprintf("The rule %s denies this call of %s.", r.Name, c.Tool)
 	}
-	return fmt.Sprintf("The rule %s asks about this call of %s.", r.Name, c.Tool)
+	return c.Language.Tf("The rule %s asks about this call of %s.", r.Name, c.Tool)
+}
+
+// askWhy is why the tool wants people to be asked, as a clause.
+func (c *Call) askWhy() string {
+	if c.AskWhy == "" {
+		return c.Language.T("that is how it was defined")
+	}
+	return c.Language.Recorded(c.AskWhy)
 }
 
 // sentence is the rule's reason with an end.

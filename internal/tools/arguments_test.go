@@ -162,7 +162,7 @@ func FuzzParseArguments(f *testing.F) {
 }
 
 func TestSet(t *testing.T) {
-	s, err := NewSet(&readFile{}, &shell{})
+	s, err := NewSet(&readFile{&workspace{}}, &shell{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestSet(t *testing.T) {
 	if _, ok := none.Get("shell"); ok || none.Specs() != nil {
 		t.Error("the nil set isn't empty")
 	}
-	if _, err := NewSet(&shell{}, &readFile{}, &shell{}); err == nil || !strings.Contains(err.Error(), "two tools called shell") {
+	if _, err := NewSet(&shell{}, &readFile{&workspace{}}, &shell{}); err == nil || !strings.Contains(err.Error(), "two tools called shell") {
 		t.Errorf("a name that occurs twice: %v", err)
 	}
 	for name, spec := range map[string]Spec{
@@ -254,10 +254,10 @@ func TestAnnotationsDefaultToTheWorst(t *testing.T) {
 		tool                             Tool
 		readOnly, destructive, openWorld bool
 	}{
-		{&readFile{}, true, false, false},
-		{&listFiles{}, true, false, false},
-		{&writeFile{}, false, true, false},
-		{&editFile{}, false, true, false},
+		{&readFile{&workspace{}}, true, false, false},
+		{&listFiles{&workspace{}}, true, false, false},
+		{&writeFile{&workspace{}}, false, true, false},
+		{&editFile{&workspace{}}, false, true, false},
 		{&shell{}, false, true, true},
 	} {
 		a := tt.tool.Spec().Annotations

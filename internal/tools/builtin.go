@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools/confine"
 	"approvalbot/internal/tools/process"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	// MaxOutput is how many bytes of a command's output are kept; 0 means
 	// 32 KiB.
 	MaxOutput int
+	// Language is what people read on cards; models read English.
+	Language language.Language
 }
 
 const (
@@ -71,6 +74,7 @@ func OpenBuiltin(o Options) (*Builtin, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.lang = o.Language
 	b := &Builtin{w: w, tools: []Tool{&readFile{w}, &listFiles{w}, &searchFiles{w}, &writeFile{w}, &editFile{w}}}
 	if o.Shell != ShellOff {
 		if b.shell, err = newShell(w.dir, o); err != nil {
@@ -93,10 +97,11 @@ func (b *Builtin) beyond(o Options) error {
 		if err != nil {
 			return err
 		}
+		t.lang = o.Language
 		b.tools = append(b.tools, t)
 	}
 	if o.Messenger != nil {
-		b.tools = append(b.tools, &lookupUser{o.Messenger}, &postMessage{o.Messenger})
+		b.tools = append(b.tools, &lookupUser{o.Messenger, o.Language}, &postMessage{o.Messenger, o.Language})
 	}
 	return nil
 }
@@ -107,13 +112,13 @@ func (b *Builtin) Tools() []Tool { return b.tools }
 // Dir returns the workspace's real path.
 func (b *Builtin) Dir() string { return b.w.dir }
 
-// ShellNote says what holds commands, in the words that stand on their cards; ""
+// ShellNote says in English what holds commands, as it stands on their cards; ""
 // without a shell.
 func (b *Builtin) ShellNote() string {
 	if b.shell == nil {
 		return ""
 	}
-	return b.shell.note()
+	return b.shell.held()
 }
 
 // Close lets go of the workspace.
@@ -129,7 +134,8 @@ func newShell(dir string, o Options) (*shell, error) {
 	if o.MaxOutput <= 0 {
 		o.MaxOutput = defaultMaxOutput
 	}
-	t := &shell{dir: dir, env: cleanEnv(dir, o), maxOutput: o.MaxOutput, temp: o.TempDir}
+	t := &shell{dir: dir, env: cleanEnv(dir, o), maxOutput: o.MaxOutput, temp: o.TempDir, lang: o.Language}
+	t.write, t.network = o.ShellWrite, o.ShellNetwork
 	if o.Shell != ShellConfined {
 		return t, nil
 	}

@@ -13,15 +13,34 @@ import (
 	"strings"
 	"time"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools/process"
 )
 
-// note is the sentence about confinement that stands on each card.
-func (t *shell) note() string {
+// held says in English what holds commands, for logs and models.
+func (t *shell) held() string {
 	if t.sandbox == nil {
 		return Unconfined
 	}
 	return t.sandbox.Note()
+}
+
+// note is the same for people: it stands on each card.
+func (t *shell) note() string {
+	switch {
+	case t.sandbox == nil:
+		return t.lang.T(Unconfined)
+	case t.lang == language.English:
+		return t.sandbox.Note()
+	}
+	where := t.lang.T("the workspace")
+	for _, dir := range t.write {
+		where = t.lang.Tf("%s, %s", where, dir)
+	}
+	if t.network {
+		return t.lang.Tf("Confined: can write only in %s; it can use the network.", where)
+	}
+	return t.lang.Tf("Confined: can write only in %s; no network.", where)
 }
 
 // limits tell the model what it needn't try.

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"approvalbot/internal/language"
 )
 
 // Limits on what read_file hands to a model in one go.
@@ -52,7 +54,7 @@ func (t *readFile) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	return jsonPreview("Read "+brief(a.Path), a.Path, args)
+	return jsonPreview(t.w.lang.Tf("Read %s", brief(a.Path)), a.Path, args)
 }
 
 func (t *readFile) Call(ctx context.Context, args json.RawMessage) (Output, error) {
@@ -204,30 +206,30 @@ func (t *writeFile) Describe(args json.RawMessage) (Preview, error) {
 		return Preview{}, err
 	}
 	p := Preview{
-		Summary: fmt.Sprintf("Write %s (%s)", brief(a.Path), bytesOf(len(a.Content))),
+		Summary: t.w.lang.Tf("Write %s (%s)", brief(a.Path), t.w.lang.Count(len(a.Content), "byte", "bytes")),
 		Target:  a.Path,
 		Kind:    KindDiff,
 		Body:    wholeFile(a.Content),
-		Notes:   []string{writeNote(a)},
+		Notes:   []string{writeNote(t.w.lang, a)},
 	}
 	return p, nil
 }
 
 // writeNote says what becomes of what is there.
-func writeNote(a writeFileArgs) string {
+func writeNote(l language.Language, a writeFileArgs) string {
 	switch {
 	case a.Version == absent && a.Content == "":
-		return "Creates a new, empty file; if there is one of that name, nothing is done."
+		return l.T("Creates a new, empty file; if there is one of that name, nothing is done.")
 	case a.Version == absent:
-		return "Creates a new file with this content; if there is one of that name, nothing is done."
+		return l.T("Creates a new file with this content; if there is one of that name, nothing is done.")
 	case a.Version != "" && a.Content == "":
-		return "Deletes the whole content of the file, in version " + a.Version + " and no other."
+		return l.Tf("Deletes the whole content of the file, in version %s and no other.", a.Version)
 	case a.Version != "":
-		return "Replaces the whole file with this, in version " + a.Version + " and no other."
+		return l.Tf("Replaces the whole file with this, in version %s and no other.", a.Version)
 	case a.Content == "":
-		return "Creates an empty file, or deletes the content of what is there."
+		return l.T("Creates an empty file, or deletes the content of what is there.")
 	}
-	return "Creates a new file with this content, or replaces what is there."
+	return l.T("Creates a new file with this content, or replaces what is there.")
 }
 
 // Facts says which file it is about.
@@ -301,16 +303,17 @@ func (t *editFile) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
+	l := t.w.lang
 	p := Preview{
-		Summary: "Edit " + brief(a.Path),
+		Summary: l.Tf("Edit %s", brief(a.Path)),
 		Target:  a.Path,
 		Kind:    KindDiff,
 		Body:    fragmentDiff(a.OldString, a.NewString),
-		Notes:   []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only if the file is still as the agent knows it (version " + a.Version + ")."},
+		Notes:   []string{l.T("The text is replaced where it occurs, if it occurs exactly once."), l.Tf("Only if the file is still as the agent knows it (version %s).", a.Version)},
 	}
 	if a.ReplaceAll {
-		p.Summary += " (every occurrence)"
-		p.Notes[0] = "The text is replaced everywhere in the file."
+		p.Summary = l.Tf("Edit %s (every occurrence)", brief(a.Path))
+		p.Notes[0] = l.T("The text is replaced everywhere in the file.")
 	}
 	return p, nil
 }

@@ -19,6 +19,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"approvalbot/internal/language"
 )
 
 // Limits of http_request.
@@ -49,6 +51,7 @@ type HTTPOptions struct {
 type httpRequest struct {
 	guard   guard
 	connect func(ctx context.Context, network, address string) (net.Conn, error) // guarded
+	lang    language.Language
 }
 
 func newHTTPRequest(o HTTPOptions) (*httpRequest, error) {
@@ -163,16 +166,16 @@ func (t *httpRequest) Describe(args json.RawMessage) (Preview, error) {
 		return Preview{}, err
 	}
 	if a.Body != "" && !a.has("Content-Type") {
-		p.Notes = append(p.Notes, "It is sent as "+a.contentType()+".")
+		p.Notes = append(p.Notes, t.lang.Tf("It is sent as %s.", a.contentType()))
 	}
 	if a.to.url.Scheme == "http" {
-		p.Notes = append(p.Notes, "It is sent unencrypted (http).")
+		p.Notes = append(p.Notes, t.lang.T("It is sent unencrypted (http)."))
 	}
 	if a.to.listed {
-		p.Notes = append(p.Notes, a.to.hostPort.String()+" is a host that the operator has listed; it may be an internal one.")
+		p.Notes = append(p.Notes, t.lang.Tf("%s is a host that the operator has listed; it may be an internal one.", a.to.hostPort.String()))
 	}
 	if !a.sends() {
-		p.Notes = append(p.Notes, "Redirects are followed on the same host only.")
+		p.Notes = append(p.Notes, t.lang.T("Redirects are followed on the same host only."))
 	}
 	return p, nil
 }

@@ -72,16 +72,16 @@ func (t *listFiles) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	what := brief(a.Path)
+	l, what := t.w.lang, brief(a.Path)
 	if what == "." {
-		what = "the workspace"
+		what = l.T("the workspace")
 	}
-	summary := "List " + what
+	summary := l.Tf("List %s", what)
 	switch {
 	case a.Depth > 1:
-		summary += fmt.Sprintf(" and what is below it, %d levels", a.Depth)
+		summary = l.Tf("List %s and what is below it, %d levels", what, a.Depth)
 	case a.levels() > 1:
-		summary += " and all below it"
+		summary = l.Tf("List %s and all below it", what)
 	}
 	return jsonPreview(summary, a.Path, args)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"approvalbot/internal/language"
 )
 
 // A Messenger writes to people in their chat, and knows who they are. Its errors
@@ -91,7 +93,10 @@ var (
 // says exactly what will stand where. An id says nothing to a person who approves,
 // so a call with one has to name whom it means, too, and the two are compared
 // before anything is written.
-type postMessage struct{ m Messenger }
+type postMessage struct {
+	m    Messenger
+	lang language.Language
+}
 
 type postMessageArgs struct {
 	To     string `json:"to"`
@@ -139,6 +144,7 @@ func (t *postMessage) parse(args json.RawMessage) (a postMessageArgs, err error)
 }
 
 // where is the place in words.
+// where is for the model.
 func (a postMessageArgs) where() string {
 	switch {
 	case personID.MatchString(a.To):
@@ -147,6 +153,16 @@ func (a postMessageArgs) where() string {
 		return "in #" + brief(strings.TrimPrefix(a.Name, "#")) + " (" + a.To + ")"
 	}
 	return "in " + a.To
+}
+
+func (a postMessageArgs) summary(l language.Language) string {
+	switch {
+	case personID.MatchString(a.To):
+		return l.Tf("Post a message to %s (%s)", brief(a.Name), a.To)
+	case a.Name != "":
+		return l.Tf("Post a message in #%s (%s)", brief(strings.TrimPrefix(a.Name, "#")), a.To)
+	}
+	return l.Tf("Post a message in %s", a.To)
 }
 
 // mentions are the people whom the text mentions, each once.
@@ -164,20 +180,20 @@ func (t *postMessage) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	p := Preview{Summary: "Post a message " + a.where(), Target: a.To, Kind: KindText, Body: a.Text}
+	p := Preview{Summary: a.summary(t.lang), Target: a.To, Kind: KindText, Body: a.Text}
 	if a.Thread != "" {
-		p.Notes = append(p.Notes, "As a reply to the message "+a.Thread+".")
+		p.Notes = append(p.Notes, t.lang.Tf("As a reply to the message %s.", a.Thread))
 	}
 	if a.Name != "" {
-		p.Notes = append(p.Notes, fmt.Sprintf("Only if %s is called %q.", a.To, a.Name))
+		p.Notes = append(p.Notes, t.lang.Tf("Only if %s is called %q.", a.To, a.Name))
 	}
 	if ids := a.mentions(); len(ids) > 0 {
-		p.Notes = append(p.Notes, "It mentions "+strings.Join(ids, ", ")+", who will be notified.")
+		p.Notes = append(p.Notes, t.lang.Tf("It mentions %s, who will be notified.", strings.Join(ids, ", ")))
 	}
 	if crowd.MatchString(a.Text) {
-		p.Notes = append(p.Notes, "What reads like a mention of a channel or a group stays text and notifies nobody.")
+		p.Notes = append(p.Notes, t.lang.T("What reads like a mention of a channel or a group stays text and notifies nobody."))
 	}
-	p.Notes = append(p.Notes, "It can't be taken back. Under it stands on whose behalf it was posted.")
+	p.Notes = append(p.Notes, t.lang.T("It can't be taken back. Under it stands on whose behalf it was posted."))
 	return p, nil
 }
 
@@ -213,7 +229,10 @@ func (t *postMessage) Call(ctx context.Context, args json.RawMessage) (Output, e
 // lookup_user reads who is who. It asks nobody: it looks at the directory of the
 // workspace in which the conversation already is, where everyone can see it, and
 // sends nothing but the name to whom the whole conversation is known.
-type lookupUser struct{ m Messenger }
+type lookupUser struct {
+	m    Messenger
+	lang language.Language
+}
 
 type lookupUserArgs struct {
 	Query string `json:"query"`
@@ -254,7 +273,7 @@ func (t *lookupUser) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	return jsonPreview("Look up "+brief(a.Query)+" in Slack", a.Query, args)
+	return jsonPreview(t.lang.Tf("Look up %s in Slack", brief(a.Query)), a.Query, args)
 }
 
 func (t *lookupUser) Call(ctx context.Context, args json.RawMessage) (Output, error) {

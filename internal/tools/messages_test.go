@@ -28,7 +28,7 @@ func (r *recorder) Find(context.Context, string) ([]Contact, bool, error) {
 
 func TestPostMessage(t *testing.T) {
 	r := &recorder{}
-	tool := &postMessage{r}
+	tool := &postMessage{m: r}
 	ctx := WithCaller(t.Context(), Caller{Run: "run_1", Call: "c1", Requesters: []string{"U1"}})
 	args := arguments(t, tool, members{"to": "U0BOB", "name": "Bob", "text": "Hi <@U2> <@U3>, <@U2> and <!channel>"})
 	p, err := tool.Describe(args)
@@ -134,7 +134,7 @@ func TestPostPreviewIsComplete(t *testing.T) {
 
 func TestLookupUser(t *testing.T) {
 	r := &recorder{people: []Contact{{"U1", "Alice A.", "alice", "full member"}, {"U2", "Alice\nB", "al", "guest"}}, more: true}
-	tool := &lookupUser{r}
+	tool := &lookupUser{m: r}
 	out, err := tool.Call(t.Context(), arguments(t, tool, members{"query": "@alice"}))
 	if err != nil || out.Text != "U1: Alice A. (@alice), full member\nU2: Alice … (@al), guest\n[There are more; give more of the name.]" || !out.Truncated {
 		t.Errorf("got %+v, %v", out, err)
@@ -159,14 +159,14 @@ func TestLookupUser(t *testing.T) {
 
 // What a policy gets to know of a path is relative, clean, and there for every file tool.
 func TestPathFacts(t *testing.T) {
-	for _, tool := range []Tool{&readFile{}, &writeFile{}, &editFile{}, &listFiles{}, &searchFiles{}} {
+	for _, tool := range []Tool{&readFile{&workspace{}}, &writeFile{&workspace{}}, &editFile{&workspace{}}, &listFiles{&workspace{}}, &searchFiles{&workspace{}}} {
 		for path, want := range map[string]string{"a": "a", "./a//b/": "a/b", "../x": "", "/etc/passwd": "", "a\nb": ""} {
 			if got := FactsOf(tool, []byte(`{"path":`+quoted(path)+`}`)); got.Path != want {
 				t.Errorf("%s %q: %q, want %q", tool.Spec().Name, path, got.Path, want)
 			}
 		}
 	}
-	if got := FactsOf(&listFiles{}, []byte(`{}`)); got.Path != "." {
+	if got := FactsOf(&listFiles{&workspace{}}, []byte(`{}`)); got.Path != "." {
 		t.Errorf("got %q", got.Path)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"approvalbot/internal/language"
 )
 
 // arguments returns v as canonical arguments of the tool.
@@ -63,38 +65,38 @@ func TestDescribe(t *testing.T) {
 			Summary: "Run a;b;c;d;e;f;g;h;i;j;k;l;m;n", Target: "a", Kind: KindCommand, Body: "a;b;c;d;e;f;g;h;i;j;k;l;m;n",
 			Notes: []string{"Runs: a, b, c, d, e, f, g, h, i, j, k, l and 2 more.", Unconfined},
 		}},
-		{&writeFile{}, members{"path": "notes.txt", "content": "hello\nworld\n"}, Preview{
+		{&writeFile{&workspace{}}, members{"path": "notes.txt", "content": "hello\nworld\n"}, Preview{
 			Summary: "Write notes.txt (12 bytes)", Target: "notes.txt", Kind: KindDiff, Body: "+hello\n+world",
 			Notes: []string{"Creates a new file with this content, or replaces what is there."},
 		}},
-		{&writeFile{}, members{"path": "notes.txt", "content": "x"}, Preview{
+		{&writeFile{&workspace{}}, members{"path": "notes.txt", "content": "x"}, Preview{
 			Summary: "Write notes.txt (1 byte)", Target: "notes.txt", Kind: KindDiff, Body: "+x\n\\ No newline at end of file",
 			Notes: []string{"Creates a new file with this content, or replaces what is there."},
 		}},
-		{&writeFile{}, members{"path": "notes.txt", "content": ""}, Preview{
+		{&writeFile{&workspace{}}, members{"path": "notes.txt", "content": ""}, Preview{
 			Summary: "Write notes.txt (0 bytes)", Target: "notes.txt", Kind: KindDiff,
 			Notes: []string{"Creates an empty file, or deletes the content of what is there."},
 		}},
-		{&editFile{}, members{"path": "a/b.go", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree", "version": anyVersion}, Preview{
+		{&editFile{&workspace{}}, members{"path": "a/b.go", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree", "version": anyVersion}, Preview{
 			Summary: "Edit a/b.go", Target: "a/b.go", Kind: KindDiff, Body: " one\n-two\n+2\n three",
 			Notes: []string{"The text is replaced where it occurs, if it occurs exactly once.", "Only if the file is still as the agent knows it (version " + anyVersion + ")."},
 		}},
-		{&editFile{}, members{"path": "a", "old_string": "x\n", "new_string": "", "replace_all": true, "version": anyVersion}, Preview{
+		{&editFile{&workspace{}}, members{"path": "a", "old_string": "x\n", "new_string": "", "replace_all": true, "version": anyVersion}, Preview{
 			Summary: "Edit a (every occurrence)", Target: "a", Kind: KindDiff, Body: "-x\n-",
 			Notes: []string{"The text is replaced everywhere in the file.", "Only if the file is still as the agent knows it (version " + anyVersion + ")."},
 		}},
-		{&writeFile{}, members{"path": "n", "content": "x\n", "version": anyVersion}, Preview{
+		{&writeFile{&workspace{}}, members{"path": "n", "content": "x\n", "version": anyVersion}, Preview{
 			Summary: "Write n (2 bytes)", Target: "n", Kind: KindDiff, Body: "+x",
 			Notes: []string{"Replaces the whole file with this, in version " + anyVersion + " and no other."},
 		}},
-		{&writeFile{}, members{"path": "n", "content": "x\n", "version": "none"}, Preview{
+		{&writeFile{&workspace{}}, members{"path": "n", "content": "x\n", "version": "none"}, Preview{
 			Summary: "Write n (2 bytes)", Target: "n", Kind: KindDiff, Body: "+x",
 			Notes: []string{"Creates a new file with this content; if there is one of that name, nothing is done."},
 		}},
-		{&listFiles{}, members{"depth": 3}, Preview{Summary: "List the workspace and what is below it, 3 levels", Target: ".", Kind: KindJSON, Body: "{\n  \"depth\": 3\n}"}},
-		{&readFile{}, members{"path": "a", "offset": 3}, Preview{Summary: "Read a", Target: "a", Kind: KindJSON, Body: "{\n  \"offset\": 3,\n  \"path\": \"a\"\n}"}},
-		{&listFiles{}, members{}, Preview{Summary: "List the workspace", Target: ".", Kind: KindJSON, Body: "{}"}},
-		{&listFiles{}, members{"path": "src", "recursive": true}, Preview{
+		{&listFiles{&workspace{}}, members{"depth": 3}, Preview{Summary: "List the workspace and what is below it, 3 levels", Target: ".", Kind: KindJSON, Body: "{\n  \"depth\": 3\n}"}},
+		{&readFile{&workspace{}}, members{"path": "a", "offset": 3}, Preview{Summary: "Read a", Target: "a", Kind: KindJSON, Body: "{\n  \"offset\": 3,\n  \"path\": \"a\"\n}"}},
+		{&listFiles{&workspace{}}, members{}, Preview{Summary: "List the workspace", Target: ".", Kind: KindJSON, Body: "{}"}},
+		{&listFiles{&workspace{}}, members{"path": "src", "recursive": true}, Preview{
 			Summary: "List src and all below it", Target: "src", Kind: KindJSON, Body: "{\n  \"path\": \"src\",\n  \"recursive\": true\n}",
 		}},
 	} {
@@ -142,14 +144,14 @@ func TestPreviewIsComplete(t *testing.T) {
 	}, func(t *rapid.T, p Preview) members {
 		m, seconds := members{"command": p.Body}, 0
 		if strings.HasPrefix(p.Notes[0], "Time limit") {
-			if _, err := fmt.Sscanf(p.Notes[0], "Time limit: %d seconds", &seconds); err != nil {
+			if _, err := fmt.Sscanf(strings.ReplaceAll(p.Notes[0], ",", ""), "Time limit: %d second", &seconds); err != nil {
 				t.Fatal(err)
 			}
 			m["timeout_seconds"] = seconds
 		}
 		return m
 	})
-	check("write_file", &writeFile{}, func(t *rapid.T) members {
+	check("write_file", &writeFile{&workspace{}}, func(t *rapid.T) members {
 		m := members{"path": path.Draw(t, "path"), "content": text.Draw(t, "content")}
 		if v := version.Draw(t, "version"); v != "" {
 			m["version"] = v
@@ -165,7 +167,7 @@ func TestPreviewIsComplete(t *testing.T) {
 		}
 		return m
 	})
-	check("edit_file", &editFile{}, func(t *rapid.T) members {
+	check("edit_file", &editFile{&workspace{}}, func(t *rapid.T) members {
 		m := members{"path": path.Draw(t, "path"), "old_string": text.Draw(t, "old") + "a", "new_string": text.Draw(t, "new"), "version": versionOf([]byte(text.Draw(t, "file")))}
 		if rapid.Bool().Draw(t, "all") {
 			m["replace_all"] = true
@@ -178,7 +180,7 @@ func TestPreviewIsComplete(t *testing.T) {
 		}
 		return m
 	})
-	check("read_file", &readFile{}, func(t *rapid.T) members {
+	check("read_file", &readFile{&workspace{}}, func(t *rapid.T) members {
 		return members{"path": path.Draw(t, "path"), "limit": rapid.IntRange(1, readLines).Draw(t, "limit")}
 	}, func(t *rapid.T, p Preview) (m members) {
 		if err := json.Unmarshal([]byte(p.Body), &m); err != nil {
@@ -227,13 +229,13 @@ func TestDescribeRefusesWhatCallWouldRefuse(t *testing.T) {
 		{&shell{}, members{"command": " \n"}, CodeInvalidArguments},
 		{&shell{}, members{"command": "a\x00b"}, CodeInvalidArguments},
 		{&shell{}, members{"command": strings.Repeat("x", shellMaxCommand+1)}, CodeInvalidArguments},
-		{&writeFile{}, members{"path": "../x", "content": ""}, CodeNotAllowed},
-		{&writeFile{}, members{"path": "a/../x", "content": ""}, CodeNotAllowed},
-		{&writeFile{}, members{"path": "/etc/passwd", "content": ""}, CodeNotAllowed},
-		{&writeFile{}, members{"path": "a\nb", "content": ""}, CodeInvalidArguments},
-		{&editFile{}, members{"path": "a", "old_string": "x", "new_string": "x", "version": anyVersion}, CodeInvalidArguments},
-		{&readFile{}, members{"path": "/etc/passwd"}, CodeNotAllowed},
-		{&listFiles{}, members{"path": ".."}, CodeNotAllowed},
+		{&writeFile{&workspace{}}, members{"path": "../x", "content": ""}, CodeNotAllowed},
+		{&writeFile{&workspace{}}, members{"path": "a/../x", "content": ""}, CodeNotAllowed},
+		{&writeFile{&workspace{}}, members{"path": "/etc/passwd", "content": ""}, CodeNotAllowed},
+		{&writeFile{&workspace{}}, members{"path": "a\nb", "content": ""}, CodeInvalidArguments},
+		{&editFile{&workspace{}}, members{"path": "a", "old_string": "x", "new_string": "x", "version": anyVersion}, CodeInvalidArguments},
+		{&readFile{&workspace{}}, members{"path": "/etc/passwd"}, CodeNotAllowed},
+		{&listFiles{&workspace{}}, members{"path": ".."}, CodeNotAllowed},
 	} {
 		_, err := tt.tool.Describe(arguments(t, tt.tool, tt.args))
 		wantCode(t, err, tt.code)
@@ -291,5 +293,36 @@ func TestJSONPreviewKeepsNumbers(t *testing.T) {
 	v := jsontext.Value(p.Body)
 	if err := v.Compact(); err != nil || string(v) != `{"a":12345678901234567890,"b":1.0}` {
 		t.Errorf("got %s, %v", v, err)
+	}
+}
+
+// What people read comes in their language; what is exact stays as it is.
+func TestDescribeInChinese(t *testing.T) {
+	w := &workspace{lang: language.Chinese}
+	for _, c := range []struct {
+		tool Tool
+		args string
+		want Preview
+	}{
+		{&shell{lang: language.Chinese}, `{"command":"rm -rf build","timeout_seconds":90}`, Preview{
+			Summary: "运行 rm -rf build", Target: "rm", Kind: KindCommand, Body: "rm -rf build",
+			Notes: []string{"时间限制：90 秒。", "将运行：rm。", "不受限制：approvalbot 自身用户能做的，它都能做。"},
+		}},
+		{&shell{lang: language.Chinese}, `{"command":"f() { ls; }; f"}`, Preview{
+			Summary: "运行 f() { ls; }; f", Target: "ls", Kind: KindCommand, Body: "f() { ls; }; f",
+			Notes: []string{"至少会运行：ls, f。无法完全确定它会运行哪些程序：它定义了函数，而函数可以代表任何程序。", "不受限制：approvalbot 自身用户能做的，它都能做。"},
+		}},
+		{&editFile{w}, `{"path":"a.txt","old_string":"x","new_string":"y","version":"sha256:00000000000000000000000000000000"}`, Preview{
+			Summary: "修改 a.txt", Target: "a.txt", Kind: KindDiff, Body: "-x\n+y",
+			Notes: []string{"仅当该文本恰好出现一次时才替换。", "仅当文件仍是代理所知的版本（sha256:00000000000000000000000000000000）时。"},
+		}},
+	} {
+		got, err := c.tool.Describe(json.RawMessage(c.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }

@@ -165,16 +165,18 @@ func (t *searchFiles) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	where := brief(a.Path)
+	l, where := t.w.lang, brief(a.Path)
 	if where == "." {
-		where = "the workspace"
+		where = l.T("the workspace")
 	}
-	summary := "Search " + where
-	if a.Content != "" {
-		summary += " for " + brief(a.Content)
-	}
-	if a.Name != "" {
-		summary += " in files named " + brief(a.Name)
+	summary := l.Tf("Search %s", where)
+	switch {
+	case a.Content != "" && a.Name != "":
+		summary = l.Tf("Search %s for %s in files named %s", where, brief(a.Content), brief(a.Name))
+	case a.Content != "":
+		summary = l.Tf("Search %s for %s", where, brief(a.Content))
+	case a.Name != "":
+		summary = l.Tf("Search %s in files named %s", where, brief(a.Name))
 	}
 	return jsonPreview(summary, a.Path, args)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools/command"
 	"approvalbot/internal/tools/confine"
 	"approvalbot/internal/tools/process"
@@ -56,6 +57,9 @@ type shell struct {
 	maxOutput int
 	temp      string           // where confined commands have their own TMPDIR
 	sandbox   *confine.Sandbox // nil: not confined
+	write     []string         // what confined commands may change besides the workspace
+	network   bool
+	lang      language.Language
 }
 
 type shellArgs struct {
@@ -109,15 +113,15 @@ func (t *shell) Describe(args json.RawMessage) (Preview, error) {
 	}
 	var notes []string // the default time limit is nothing that the call asks for
 	if a.TimeoutSeconds != 0 {
-		notes = append(notes, fmt.Sprintf("Time limit: %d seconds.", int(a.TimeoutSeconds)))
+		notes = append(notes, t.lang.Tf("Time limit: %s.", t.lang.Count(int(a.TimeoutSeconds), "second", "seconds")))
 	}
 	analysis := command.Parse(a.Command)
 	return Preview{
-		Summary: "Run " + brief(a.Command),
+		Summary: t.lang.Tf("Run %s", brief(a.Command)),
 		Target:  commandTarget(a.Command, analysis),
 		Kind:    KindCommand,
 		Body:    a.Command,
-		Notes:   append(notes, programs(analysis), t.note()),
+		Notes:   append(notes, programs(t.lang, analysis), t.note()),
 	}, nil
 }
 
@@ -135,20 +139,20 @@ func (t *shell) Facts(args json.RawMessage) Facts {
 const maxNamed = 12
 
 // programs is the sentence of the card that says what will run.
-func programs(a command.Analysis) string {
+func programs(l language.Language, a command.Analysis) string {
 	named := strings.Join(a.Named[:min(len(a.Named), maxNamed)], ", ")
 	if more := len(a.Named) - maxNamed; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
+		named = l.Tf("%s and %d more", named, more)
 	}
 	switch {
 	case !a.Complete && named == "":
-		return fmt.Sprintf("It can't be told in full which programs this runs: %s.", a.Unclear)
+		return l.Tf("It can't be told in full which programs this runs: %s.", a.UnclearIn(l))
 	case !a.Complete:
-		return fmt.Sprintf("Runs at least: %s. It can't be told in full which programs this runs: %s.", named, a.Unclear)
+		return l.Tf("Runs at least: %s. It can't be told in full which programs this runs: %s.", named, a.UnclearIn(l))
 	case named == "":
-		return "Runs no program."
+		return l.T("Runs no program.")
 	}
-	return "Runs: " + named + "."
+	return l.Tf("Runs: %s.", named)
 }
 
 // commandTarget is the first program of a command that was understood so far. It helps

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"approvalbot/internal/language"
 )
 
 // workspace is the directory that the built-in tools work in.
@@ -29,6 +31,7 @@ type workspace struct {
 	dir       string // absolute, links resolved
 	protected protected
 	maxFile   int64
+	lang      language.Language // of what people read
 
 	// writing serializes changes: an edit reads, replaces and writes, and two
 	// edits of one file in the same round must both be in it.

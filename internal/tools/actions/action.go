@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools"
 	"approvalbot/internal/tools/command"
 	"approvalbot/internal/tools/process"
@@ -38,7 +39,8 @@ type Action struct {
 	examples     []json.RawMessage
 	definition   any // the action as it stands in the file
 	spec         tools.Spec
-	place        *place // where it runs; nil: not prepared
+	place        *place            // where it runs; nil: not prepared
+	lang         language.Language // of what people read on its cards
 }
 
 // A variableValue is an environment variable with its value.
@@ -134,7 +136,7 @@ func (a *Action) Describe(args json.RawMessage) (tools.Preview, error) {
 		return tools.Preview{}, err
 	}
 	p := tools.Preview{
-		Summary: "Run the action " + a.name, Target: argv[0], Kind: tools.KindCommand,
+		Summary: a.lang.Tf("Run the action %s", a.name), Target: argv[0], Kind: tools.KindCommand,
 		Body: commandLine(argv), Notes: a.circumstances(), Dir: a.workDir(),
 	}
 	if a.summary != nil {
@@ -163,39 +165,36 @@ func (a *Action) workDir() string {
 func (a *Action) circumstances() []string {
 	var notes []string
 	if len(a.secrets) > 0 {
-		notes = append(notes, "With "+listed(a.secrets, secret.phrase)+".")
+		notes = append(notes, a.lang.Tf("With %s.", listed(a.lang, a.secrets, func(s secret) string { return s.phrase(a.lang) })))
 	}
 	if len(a.env) > 0 {
-		set := listed(a.env, func(v variableValue) string { return v.name + "=" + quote(v.value) })
-		notes = append(notes, "In its environment: "+set+".")
+		set := listed(a.lang, a.env, func(v variableValue) string { return v.name + "=" + quote(v.value) })
+		notes = append(notes, a.lang.Tf("In its environment: %s.", set))
 	}
-	return append(notes, "Time limit: "+inWords(a.timeout)+".")
+	return append(notes, a.lang.Tf("Time limit: %s.", inWords(a.lang, a.timeout)))
 }
 
 // listed joins things for a sentence.
-func listed[T any](all []T, phrase func(T) string) string {
+func listed[T any](l language.Language, all []T, phrase func(T) string) string {
 	var parts []string
 	for _, x := range all {
 		parts = append(parts, phrase(x))
 	}
 	if n := len(parts); n > 1 {
-		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+		return l.Tf("%s and %s", strings.Join(parts[:n-1], ", "), parts[n-1])
 	}
 	return parts[0]
 }
 
 // inWords is a duration as one would say it.
-func inWords(d time.Duration) string {
-	for _, unit := range []struct {
-		d    time.Duration
-		name string
-	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		switch {
-		case d == unit.d:
-			return "1 " + unit.name
-		case d%unit.d == 0:
-			return fmt.Sprintf("%d %ss", d/unit.d, unit.name)
-		}
+func inWords(l language.Language, d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return l.Count(int(d/time.Hour), "hour", "hours")
+	case d%time.Minute == 0:
+		return l.Count(int(d/time.Minute), "minute", "minutes")
+	case d%time.Second == 0:
+		return l.Count(int(d/time.Second), "second", "seconds")
 	}
 	return d.String()
 }
@@ -268,7 +267,7 @@ func (a *Action) result(e process.Ending, aborted bool) (tools.Output, error) {
 	case e.Stopped && code < 0 && aborted:
 		return tools.Output{}, &tools.Error{Code: tools.CodeAborted, Message: "The program was stopped while it ran; it may be partly performed.", Output: e.Text}
 	case e.Stopped && code < 0:
-		limit := fmt.Sprintf("The program reached its time limit (%s) and was stopped; it may be partly performed.", inWords(a.timeout))
+		limit := fmt.Sprintf("The program reached its time limit (%s) and was stopped; it may be partly performed.", inWords(language.English, a.timeout))
 		return tools.Output{}, &tools.Error{Code: tools.CodeTimeout, Message: limit, Output: e.Text}
 	case e.Signal() != "":
 		return tools.Output{}, &tools.Error{Code: tools.CodeExitStatus, Message: fmt.Sprintf("The program was ended by the signal %s.", e.Signal()), Output: e.Text}

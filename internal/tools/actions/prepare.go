@@ -11,11 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools/process"
 )
 
 // A Machine is what actions are given of the machine that they run on.
 type Machine struct {
+	// Language is what people read on cards; models read English.
+	Language language.Language
 	// Path is the PATH in which programs are found, and which they get. Entries
 	// that aren't absolute are left out; empty means the usual directories.
 	Path string
@@ -51,7 +54,7 @@ func (f *File) Prepare(m Machine) error {
 	var p problems
 	for _, a := range f.actions {
 		p.action = a.name
-		a.place = m.prepare(&p, a)
+		a.place, a.lang = m.prepare(&p, a), m.Language
 	}
 	f.share()
 	if err := p.in(f.Name); err != nil {

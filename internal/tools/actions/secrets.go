@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"approvalbot/internal/language"
 )
 
 // A secret is a reference to one. Its value is never kept in it.
@@ -32,14 +34,14 @@ func (s secret) source() string {
 }
 
 // phrase names it on a card.
-func (s secret) phrase() string {
+func (s secret) phrase(l language.Language) string {
 	switch {
 	case s.file != "":
-		return "the secret " + s.name + " from the file " + s.file
+		return l.Tf("the secret %s from the file %s", s.name, s.file)
 	case s.env != s.name:
-		return "the secret " + s.name + " from the environment (" + s.env + ")"
+		return l.Tf("the secret %s from the environment (%s)", s.name, s.env)
 	}
-	return "the secret " + s.name + " from the environment"
+	return l.Tf("the secret %s from the environment", s.name)
 }
 
 // resolve reads it. An error says what is wrong and never what it is.

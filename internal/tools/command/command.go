@@ -42,6 +42,8 @@ import (
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"approvalbot/internal/language"
 )
 
 // Analysis is what the text of a command says. Its zero value says nothing, and
@@ -66,7 +68,12 @@ type Analysis struct {
 	ReadOnly bool
 	// Why says in a clause why it isn't ReadOnly.
 	Why string
+
+	doubt doubt // what Unclear says
 }
+
+// UnclearIn is Unclear in a language.
+func (a Analysis) UnclearIn(l language.Language) string { return a.doubt.in(l) }
 
 // The limits of what is taken apart. More than fifty commands in one line were
 // used to tire other readers out; nesting has no use that deep and costs stack.
@@ -81,7 +88,7 @@ const (
 func Parse(text string) Analysis {
 	var r reading
 	file := r.text(text)
-	a := Analysis{Named: r.named, Complete: r.unclear == "", Unclear: r.unclear}
+	a := Analysis{Named: r.named, Complete: r.unclear.format == "", Unclear: r.unclear.in(language.English), doubt: r.unclear}
 	for _, name := range r.named {
 		a.Programs = appendName(a.Programs, name)
 	}
@@ -109,20 +116,28 @@ type reading struct {
 	named    []string
 	commands int
 	depth    int
-	unclear  string // the first thing that wasn't understood
+	unclear  doubt // the first thing that wasn't understood
 }
+
+// A doubt is a reason in words of ours, and what goes into them.
+type doubt struct {
+	format string
+	args   []any
+}
+
+func (d doubt) in(l language.Language) string { return l.Later(d.format, d.args...) }
 
 // doubt records that something isn't understood. The first reason is kept.
 func (r *reading) doubt(format string, args ...any) {
-	if r.unclear == "" {
-		r.unclear = fmt.Sprintf(format, args...)
+	if r.unclear.format == "" {
+		r.unclear = doubt{format, args}
 	}
 }
 
 // text reads the text of a shell. It returns nil if that can't be parsed.
 func (r *reading) text(text string) *syntax.File {
 	if why := unreadable(text); why != "" {
-		r.doubt("%s", why)
+		r.unclear = doubt{format: why}
 		return nil
 	}
 	file, err := parse(text)

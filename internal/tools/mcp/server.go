@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools"
 )
 
@@ -39,6 +40,7 @@ type server struct {
 	version   string
 	maxOutput int
 	log       *slog.Logger
+	lang      language.Language // of what people read
 	publish   func(ctx context.Context, server string, all []tools.Tool) error
 	dial      func() sdk.Transport // in tests: how it is reached
 
@@ -69,7 +71,7 @@ func (l *life) fails() {
 }
 
 func newServer(c Server, o Options) *server {
-	return &server{config: c, version: o.Version, maxOutput: o.MaxOutput, log: o.Logger, publish: o.Publish}
+	return &server{config: c, version: o.Version, maxOutput: o.MaxOutput, log: o.Logger, lang: o.Language, publish: o.Publish}
 }
 
 func (s *server) status() Status {

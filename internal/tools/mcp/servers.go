@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/tools"
 	"approvalbot/internal/tools/process"
 )
@@ -16,6 +17,7 @@ type Options struct {
 	Version   string // of this program, for the servers
 	MaxOutput int    // bytes of a result that are kept; 0 means 32 KiB
 	Logger    *slog.Logger
+	Language  language.Language // of what people read on cards
 
 	// Publish is told the tools of a server whenever they change: none while it isn't up. They can be used only once it
 	// has returned nil; an error counts as the server's failure, and it is started again later. Several servers may call

@@ -93,7 +93,7 @@ func (t *tool) Describe(args json.RawMessage) (tools.Preview, error) {
 		Target:  t.original, Kind: tools.KindJSON, Body: string(body),
 	}
 	if !t.server.config.Trust {
-		p.Notes = []string{"This server isn't marked as trusted: what it says of its tools doesn't count."}
+		p.Notes = []string{t.server.lang.T("This server isn't marked as trusted: what it says of its tools doesn't count.")}
 	}
 	return p, nil
 }
@@ -102,9 +102,9 @@ func (t *tool) Describe(args json.RawMessage) (tools.Preview, error) {
 // isn't a plain word stands in quotes, behind the server, where it can't push that out of a line that is cut.
 func (t *tool) summary() string {
 	if plainWord.MatchString(t.original) {
-		return fmt.Sprintf("Call %s of the MCP server %s", t.original, t.server.config.Name)
+		return t.server.lang.Tf("Call %s of the MCP server %s", t.original, t.server.config.Name)
 	}
-	return fmt.Sprintf("Call of the MCP server %s: the tool “%s”", t.server.config.Name, quotes.Replace(t.original))
+	return t.server.lang.Tf("Call of the MCP server %s: the tool “%s”", t.server.config.Name, quotes.Replace(t.original))
 }
 
 // plainWord is a name as the protocol wants them, and short enough to be read as one.
