@@ -43,6 +43,7 @@ type app struct {
 	actions   *actions.File
 	people    *rollCall
 	mcp       *mcpTools
+	profiles  *cabinet
 	approvals *approvals.Registry
 	agent     *agent.Agent
 	slack     *slackui.UI
@@ -179,11 +180,18 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	a.rules.tools = a.mcp.live.Set
-	return agent.Config{
+	if a.profiles, err = a.openProfiles(a.settings); err != nil {
+		return agent.Config{}, err
+	}
+	cfg := agent.Config{
 		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules,
 		Instructions: instructions, Workspace: a.builtin.Dir(),
 		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, ContextTokens: s.ContextTokens, Price: s.Price, Drain: s.Drain, Language: s.Language, Logger: a.log,
-	}, nil
+	}
+	if a.profiles != nil { // else there is nothing, not a cabinet of nothing
+		cfg.Profiles = a.profiles
+	}
+	return cfg, nil
 }
 
 // run works until ctx ends or something fails that can't be mended. Then nothing new is started, what is open is ended
@@ -248,6 +256,7 @@ func (a *app) modelled() error {
 
 // close lets go of what the app holds. The journal logs its head: known elsewhere, it shows a cut tail.
 func (a *app) close() {
+	a.profiles.close()
 	if a.builtin != nil {
 		if err := a.builtin.Close(); err != nil {
 			a.log.Warn("the workspace could not be closed", "error", err)

@@ -91,6 +91,7 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	d.rules(s)
 	d.actions(s)
 	d.mcp(ctx, s)
+	d.profiles(s)
 	d.journal(ctx, s)
 }
 

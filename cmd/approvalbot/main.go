@@ -25,6 +25,8 @@ type cli struct {
 	Policy   policyCmd   `cmd:"" group:"setup" help:"Check, try and explain a policy file."`
 	Actions  actionsCmd  `cmd:"" group:"setup" help:"Check a file of named actions, and see their cards."`
 
+	Profiles profilesCmd `cmd:"" group:"setup" help:"Check a file of profiles, and see which one holds in a channel."`
+
 	Ask     askCmd     `cmd:"" group:"script" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
 	Outcome outcomeCmd `cmd:"" group:"script" help:"Report how an approved action went."`
 

@@ -66,7 +66,7 @@ func (s *Settings) agentWrites(path string) bool {
 		}
 		return path
 	}
-	for _, place := range append([]string{s.Workspace}, s.ShellWrite...) {
+	for _, place := range slices.Concat([]string{s.Workspace}, s.ShellWrite, s.profileWorkspaces()) {
 		if rel, err := filepath.Rel(real(place), real(path)); place != "" && err == nil && filepath.IsLocal(rel) {
 			return true
 		}

@@ -321,7 +321,8 @@ func (s *Settings) check() error {
 	}
 	_, err := s.requesters()
 	_, wrongActions := s.actionFile()
-	return together(append(wrong, err, s.checkReadOnlyCommands(), wrongActions)...)
+	_, wrongProfiles := s.profileFile()
+	return together(append(wrong, err, s.checkReadOnlyCommands(), wrongActions, wrongProfiles)...)
 }
 
 // requireServe names everything that serve can't do without, and why it doesn't guess.
@@ -394,7 +395,7 @@ func (s *Settings) protected() []string {
 			paths = append(paths, abs)
 		}
 	}
-	return append(paths, s.actionPaths()...)
+	return append(append(paths, s.actionPaths()...), s.profilePaths()...)
 }
 
 func (s *Settings) journalDir() string { return filepath.Join(s.DataDir, "journal") }

@@ -17,7 +17,7 @@ import (
 	"approvalbot/internal/tools"
 )
 
-// Config is what an agent is made of. Everything but Definitions, Instructions and Logger is required.
+// Config is what an agent is made of. Everything but Profiles, Definitions, Instructions and Logger is required.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
@@ -25,7 +25,8 @@ type Config struct {
 	Tools     ToolSource
 	Policy    PolicySource
 
-	Definitions *Definitions // of the tools that others define; nil: there are none
+	Profiles    ProfileSource // what is different in some places; nil: nothing
+	Definitions *Definitions  // of the tools that others define; nil: there are none
 
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask
@@ -68,7 +69,6 @@ const DefaultOutcome = time.Hour
 // An Agent runs messages. See the package comment.
 type Agent struct {
 	Config
-	system string
 
 	incoming chan ledger.Event // messages to be worked off, from Receive to Run
 	closed   chan struct{}     // closed when Run takes no more of them
@@ -103,7 +103,6 @@ func New(c Config) (*Agent, error) {
 	}
 	return &Agent{
 		Config:   c,
-		system:   systemPrompt(c.Instructions),
 		incoming: make(chan ledger.Event),
 		closed:   make(chan struct{}),
 		active:   map[string]context.CancelCauseFunc{},

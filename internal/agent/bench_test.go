@@ -26,7 +26,7 @@ func BenchmarkToolCall(b *testing.B) {
 	ledgertest.Grow(b, s.journal)
 	ctx := context.Background()
 	r := &run{
-		Agent: s.agent, id: "r", session: "s1", tools: s.agent.Tools.Set(), policy: s.agent.Policy.Current(),
+		Agent: s.agent, profile: Profile{Model: s.agent.Model, Tools: s.agent.Tools}, id: "r", session: "s1", tools: s.agent.Tools.Set(), policy: s.agent.Policy.Current(),
 		started: &ledger.RunStarted{Policy: "on_request", Sandbox: "workspace_write", Mode: ledger.ModeInteractive},
 	}
 	tool, _ := r.tools.Get("read")

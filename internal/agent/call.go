@@ -153,7 +153,7 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 // request is what people are asked: the call as the tool describes it.
 func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.Decision, policyHash string) approvals.Request {
 	hash, _ := r.tools.Hash(t.call.Name)
-	cwd, timeout := r.Workspace, d.Timeout
+	cwd, timeout := r.profile.Workspace, d.Timeout
 	if p.Dir != "" {
 		cwd = p.Dir
 	}
@@ -173,7 +173,7 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 	return approvals.Request{
 		Key: approvals.Key{Run: r.id, Call: t.call.ID}, Session: r.session,
 		Tool: t.call.Name, ToolHash: hash, Arguments: string(args), Reason: d.Reason,
-		Preview:    ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
+		Preview:    ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes, RunsAs: p.RunsAs},
 		Place:      r.started.Place,
 		Requesters: r.started.Requesters,
 		Surfaces:   surfaces,
@@ -262,7 +262,7 @@ func (r *run) current() *tools.Set {
 	if r.asked != nil {
 		return r.tools // the program itself
 	}
-	return r.Tools.Set()
+	return r.profile.Tools.Set()
 }
 
 // perform is the one place where a tool is called. before is what is recorded together with its start. Nothing is called

@@ -24,6 +24,7 @@ const (
 	codeRoundLimit       = "ROUND_LIMIT"        // too many rounds
 	codeRepeated         = "REPEATED_TOOL_CALL" // the same call with the same result again and again
 	codeDenied           = "DENIED_REPEATEDLY"  // people keep saying no
+	codeProfile          = "PROFILE_UNUSABLE"   // what is set for its place can't be used
 	codeApprovalRequired = "APPROVAL_REQUIRED"  // an ask that can't be shown to anyone (fail_closed)
 )
 
@@ -54,6 +55,8 @@ type run struct {
 	session string
 	started *ledger.RunStarted
 	policy  *policy.Policy
+	profile Profile
+	unfit   error // why it can't begin; nil: it can
 	tools   *tools.Set
 	asked   *ledger.ProgramAsk // what another program wants to do; nil in a run with a model
 	asks    atomic.Int64
@@ -71,6 +74,7 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 		}
 		return
 	}
+	defer r.profile.release()
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a.begin(ctx, r, msg, cancel)
@@ -88,16 +92,27 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 
 // workOff does what the run is for. An error means that the run is halted.
 func (r *run) workOff(ctx context.Context) (*ledger.RunFinished, error) {
-	if r.asked != nil {
+	switch {
+	case r.unfit != nil:
+		return unfit(r.unfit), nil
+	case r.asked != nil:
 		return r.external(ctx)
 	}
 	return r.rounds(ctx)
 }
 
 // take records that the message's turn has come. It returns nil if the message was taken before.
-func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
+func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) {
 	m := msg.Body.(*ledger.MessageReceived)
-	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m), tools: a.Tools.Set(), asked: m.Ask}
+	taken := false
+	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, asked: m.Ask}
+	r.profile, r.unfit = a.profileOf(ctx, msg.Session, m)
+	defer func() {
+		if !taken {
+			r.profile.release()
+		}
+	}()
+	r.policy, r.tools = tightened(a.policyFor(m), r.profile.Settings), r.profile.Tools.Set()
 	specs, err := toolSpecs(r.tools)
 	if err != nil {
 		return nil, err
@@ -110,10 +125,14 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 		settings := r.policy.Settings()
 		r.started = &ledger.RunStarted{
 			Message: msg.Seq, Place: m.Place, Requesters: people,
-			Model: a.Model.Name(), System: a.system, Tools: specs,
-			Mode: firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
+			Model: r.profile.Model.Name(), System: systemPrompt(r.profile.Instructions), Tools: specs,
+			Profile: r.profile.Name,
+			Mode:    firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
 			Sandbox: string(settings.SandboxMode), PolicyHash: r.policy.Hash(),
 			Surface: m.Surface, Detach: m.Detach,
+		}
+		if r.profile.Workspace != a.Workspace {
+			r.started.Workspace = r.profile.Workspace
 		}
 		if m.Ask != nil {
 			r.started.Program, r.started.Model, r.started.System, r.started.Tools = m.Ask.Program, "", "", nil
@@ -122,6 +141,7 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 		var conflict *ledger.ConflictError
 		switch {
 		case err == nil:
+			taken = true
 			return r, nil
 		case errors.As(err, &conflict):
 			return nil, nil

@@ -132,7 +132,7 @@ func (r *run) completed(ctx context.Context, t *Transcript, round int, resp mode
 
 // record journals what the model did. It can't be interrupted.
 func (r *run) record(ctx context.Context, b ledger.Body) error {
-	by := ledger.Actor{Kind: ledger.ActorModel, ID: r.Model.Name()}
+	by := ledger.Actor{Kind: ledger.ActorModel, ID: r.profile.Model.Name()}
 	_, err := r.Ledger.Append(context.WithoutCancel(ctx), ledger.Event{Session: r.session, Run: r.id, Actor: by, Body: b})
 	return halted(err)
 }
@@ -203,7 +203,7 @@ func (r *run) generate(ctx context.Context, q request) (model.Response, error) {
 		if ctx.Err() != nil {
 			return model.Response{}, errInterrupted
 		}
-		resp, err := r.Model.Generate(ctx, q.Request, r.onDelta(q))
+		resp, err := generate(ctx, r.profile.Model, q.Request, r.onDelta(q))
 		if ctx.Err() != nil {
 			return model.Response{}, errInterrupted
 		}
@@ -223,6 +223,16 @@ func (r *run) generate(ctx context.Context, q request) (model.Response, error) {
 			return model.Response{}, errInterrupted
 		}
 	}
+}
+
+// generate samples a model and shields the process from what its client does wrong: a panic is a failed attempt.
+func generate(ctx context.Context, m model.Model, q model.Request, onDelta func(string)) (resp model.Response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the model's client crashed: %v", p)
+		}
+	}()
+	return m.Generate(ctx, q, onDelta)
 }
 
 // event is what the journal says of a failed attempt.

@@ -305,3 +305,17 @@ func TestRoughly(t *testing.T) {
 		}
 	}
 }
+
+// A crash in a model's client is a failed attempt: the run ends and says so, and the process goes on.
+func TestModelCrashes(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m := &fakeModel{answer: func(context.Context, model.Request, func(string)) (model.Response, error) { panic("no such block") }}
+		s := openWith(t, dir, m, func(*Config) {})
+		s.say(alice, "go")
+		run := s.run()
+		if run.Finished == nil || run.Finished.Status != ledger.RunFailed || !strings.Contains(run.Finished.Reason, "crashed") {
+			t.Errorf("%+v", run.Finished)
+		}
+	})
+}

@@ -70,7 +70,7 @@ func TestApprovedByOthersThanNow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir(), `{"turns":[{"text":"unused"}]}`)
-			r := &run{Agent: s.agent, id: "r", session: "s1", started: &ledger.RunStarted{}, policy: s.agent.Policy.Current(), tools: s.agent.Tools.Set()}
+			r := &run{Agent: s.agent, profile: Profile{Model: s.agent.Model, Tools: s.agent.Tools, Workspace: s.agent.Workspace}, id: "r", session: "s1", started: &ledger.RunStarted{}, policy: s.agent.Policy.Current(), tools: s.agent.Tools.Set()}
 			tc := ledger.ToolCall{ID: "c1", Name: "act", Arguments: `{}`}
 			tool, _ := s.agent.Tools.Set().Get("act")
 			hash, _ := s.agent.Tools.Set().Hash("act")

@@ -17,7 +17,7 @@ const module = "approvalbot/"
 // allowed are the internal packages that each package's own code (not its tests) may import. A package that isn't listed
 // fails the test: its place has to be decided first.
 var allowed = map[string][]string{
-	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "language", "ledger", "metrics", "model", "policy", "redact", "slackui", "spelling", "tools", "tools/actions", "tools/confine", "tools/mcp"},
+	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "language", "ledger", "metrics", "model", "policy", "profiles", "redact", "slackui", "spelling", "tools", "tools/actions", "tools/confine", "tools/mcp"},
 
 	"internal/agent":     {"approvals", "language", "ledger", "model", "policy", "tools"},
 	"internal/slackui":   {"approvals", "language", "ledger", "redact"},
@@ -38,10 +38,11 @@ var allowed = map[string][]string{
 	"internal/tools/mcp":         {"language", "redact", "spelling", "tools", "tools/process"},                  // tools of MCP servers
 	"internal/redact":            {},
 	"internal/devslack":          {},
-	"internal/language":          {}, // what people read, in each language
-	"internal/spelling":          {}, // what a wrong name may have meant
-	"internal/benchtable":        {}, // a program of the Makefile
-	"internal/rapidtest":         {}, // how long property tests try
+	"internal/profiles":          {"policy", "spelling"}, // what is different in some channels
+	"internal/language":          {},                     // what people read, in each language
+	"internal/spelling":          {},                     // what a wrong name may have meant
+	"internal/benchtable":        {},                     // a program of the Makefile
+	"internal/rapidtest":         {},                     // how long property tests try
 }
 
 // owners are the only packages that may import a module from outside.

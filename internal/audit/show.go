@@ -232,6 +232,12 @@ func (p *printer) head(r *Reading) {
 			p.field(0, "program", plainText, p.line(program)+", which acts itself")
 		} else {
 			p.field(0, "model", plainText, p.line(run.Started.Model))
+			if run.Started.Profile != "" {
+				p.field(0, "profile", plainText, p.line(run.Started.Profile))
+			}
+			if run.Started.Workspace != "" {
+				p.field(0, "workspace", plainText, p.line(run.Started.Workspace))
+			}
 		}
 		p.field(0, "policy", plainText, fmt.Sprintf("%s, %s, %s", p.line(run.Started.Policy), p.line(run.Started.Sandbox), p.line(run.Started.Mode)))
 	}

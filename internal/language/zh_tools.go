@@ -22,6 +22,10 @@ var zhTools = map[string]string{
 	"Call %s of the MCP server %s":             "调用 MCP 服务器 %[2]s 的 %[1]s",
 	"Call of the MCP server %s: the tool “%s”": "调用 MCP 服务器 %s 的工具“%s”",
 
+	"the MCP server %s, with %s":  "MCP 服务器 %s，使用 %s",
+	"the user %s of this machine": "本机用户 %s",
+	"whoever its headers say: %s": "其请求头所示的身份：%s",
+
 	"bytes":          "字节",
 	"seconds":        "秒",
 	"minutes":        "分钟",

@@ -135,7 +135,7 @@ func newShell(dir string, o Options) (*shell, error) {
 		o.MaxOutput = defaultMaxOutput
 	}
 	t := &shell{dir: dir, env: cleanEnv(dir, o), maxOutput: o.MaxOutput, temp: o.TempDir, lang: o.Language}
-	t.write, t.network = o.ShellWrite, o.ShellNetwork
+	t.write, t.network, t.user = o.ShellWrite, o.ShellNetwork, userName()
 	if o.Shell != ShellConfined {
 		return t, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -41,6 +42,23 @@ func (t *shell) note() string {
 		return t.lang.Tf("Confined: can write only in %s; it can use the network.", where)
 	}
 	return t.lang.Tf("Confined: can write only in %s; no network.", where)
+}
+
+// runsAs is whose rights an unconfined command has. A confined one has none that are worth a name.
+func (t *shell) runsAs() string {
+	if t.sandbox != nil || t.user == "" {
+		return ""
+	}
+	return t.lang.Tf("the user %s of this machine", t.user)
+}
+
+// userName is who this process is on its machine; empty if that isn't known.
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }
 
 // limits tell the model what it needn't try.

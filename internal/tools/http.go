@@ -174,6 +174,9 @@ func (t *httpRequest) Describe(args json.RawMessage) (Preview, error) {
 	if a.to.listed {
 		p.Notes = append(p.Notes, t.lang.Tf("%s is a host that the operator has listed; it may be an internal one.", a.to.hostPort.String()))
 	}
+	if with := a.credentials(); len(with) > 0 {
+		p.RunsAs = t.lang.Tf("whoever its headers say: %s", strings.Join(with, ", "))
+	}
 	if !a.sends() {
 		p.Notes = append(p.Notes, t.lang.T("Redirects are followed on the same host only."))
 	}
@@ -187,6 +190,17 @@ func (t *httpRequest) Facts(args json.RawMessage) Facts {
 		return Facts{}
 	}
 	return Facts{Host: a.to.host}
+}
+
+// credentials are the headers that say who sends it.
+func (a httpArgs) credentials() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+		switch canonical := http.CanonicalHeaderKey(name); {
+		case canonical == "Authorization", canonical == "Cookie", strings.HasSuffix(canonical, "-Key"), strings.HasSuffix(canonical, "-Token"):
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (a httpArgs) has(header string) bool {

@@ -32,6 +32,16 @@ func NewLive(fixed []Tool, sources ...string) (*Live, error) {
 // Set returns the tools that there are now.
 func (l *Live) Set() *Set { return l.set.Load() }
 
+// Sources returns the tools that sources have there now, in the order in which they are offered.
+func (l *Live) Sources() (all []Tool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range l.sources {
+		all = append(all, l.parts[name]...)
+	}
+	return all
+}
+
 // Replace makes these the tools of the source, instead of those that it had. Where they don't fit beside the others, an
 // error says why and nothing changes.
 func (l *Live) Replace(source string, tools ...Tool) error {

@@ -59,6 +59,7 @@ type shell struct {
 	sandbox   *confine.Sandbox // nil: not confined
 	write     []string         // what confined commands may change besides the workspace
 	network   bool
+	user      string // whose rights unconfined commands have
 	lang      language.Language
 }
 
@@ -122,6 +123,7 @@ func (t *shell) Describe(args json.RawMessage) (Preview, error) {
 		Kind:    KindCommand,
 		Body:    a.Command,
 		Notes:   append(notes, programs(t.lang, analysis), t.note()),
+		RunsAs:  t.runsAs(),
 	}, nil
 }
 

@@ -192,6 +192,9 @@ type Preview struct {
 	Notes []string
 	// Dir is the directory in which a command runs; empty means the workspace.
 	Dir string
+	// RunsAs says whose credentials the call uses, as far as the tool knows:
+	// "the AWS role deployer". Empty: nobody's.
+	RunsAs string
 }
 
 // Output is the result of a call that did what it should.

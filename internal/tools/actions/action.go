@@ -35,6 +35,7 @@ type Action struct {
 	demands      tools.Demands
 	summary      template
 	target       template
+	runsAs       string       // whose credentials it uses, in the operator's words
 	exampleNodes []*yaml.Node // until they are read
 	examples     []json.RawMessage
 	definition   any // the action as it stands in the file
@@ -137,7 +138,7 @@ func (a *Action) Describe(args json.RawMessage) (tools.Preview, error) {
 	}
 	p := tools.Preview{
 		Summary: a.lang.Tf("Run the action %s", a.name), Target: argv[0], Kind: tools.KindCommand,
-		Body: commandLine(argv), Notes: a.circumstances(), Dir: a.workDir(),
+		Body: commandLine(argv), Notes: a.circumstances(), Dir: a.workDir(), RunsAs: a.runsAs,
 	}
 	if a.summary != nil {
 		p.Summary = a.summary.heading(values)

@@ -150,7 +150,7 @@ type reader struct {
 // fieldNames are what an action can say, in the order in which one would write it.
 var fieldNames = []string{
 	"name", "description", "inputs", "optional", "run", "dir", "env", "secrets", "timeout", "max_output_bytes", "exit_codes",
-	"annotations", "risk", "approvers", "quorum", "approval_timeout", "confirm", "summary", "target", "examples",
+	"annotations", "risk", "approvers", "quorum", "approval_timeout", "confirm", "summary", "target", "runs_as", "examples",
 }
 
 // read reads one action. Fields that depend on others come after them, whatever their order in the file.
@@ -222,6 +222,8 @@ func (r *reader) field(f field) {
 		a.summary = r.readHeading(n, what)
 	case "target":
 		a.target = r.readHeading(n, what)
+	case "runs_as":
+		a.runsAs = r.text(n, what)
 	case "examples":
 		a.exampleNodes = r.items(n, what)
 	default:

@@ -62,6 +62,12 @@ type Server struct {
 	Disabled bool
 }
 
+// credentials are the names of what the server is given to show to others: environment variables and headers, never their
+// values.
+func (s Server) credentials() []string {
+	return append(slices.Sorted(maps.Keys(s.Env)), slices.Sorted(maps.Keys(s.Headers))...)
+}
+
 // Place is where the server is, for people: a program, or an address without what may be a secret in it. That is all behind
 // its path, like arguments of a program, and each part of the path that isn't clearly a word or a version.
 func (s Server) Place() string {

@@ -92,6 +92,9 @@ func (t *tool) Describe(args json.RawMessage) (tools.Preview, error) {
 		Summary: t.summary(),
 		Target:  t.original, Kind: tools.KindJSON, Body: string(body),
 	}
+	if with := t.server.config.credentials(); len(with) > 0 {
+		p.RunsAs = t.server.lang.Tf("the MCP server %s, with %s", t.server.config.Name, strings.Join(with, ", "))
+	}
 	if !t.server.config.Trust {
 		p.Notes = []string{t.server.lang.T("This server isn't marked as trusted: what it says of its tools doesn't count.")}
 	}
