@@ -15,12 +15,12 @@ import (
 	"approvalbot/internal/redact"
 )
 
-// CheckScopes compares what the bot token may do with what the manifest asks for.
+// CheckScopes compares what the bot token may do with what the manifest asks for and needs.
 func (c *Client) CheckScopes() error {
 	if c.Scopes == nil {
 		return fmt.Errorf("Slack didn't say which scopes the bot token has; compare the app's page \"OAuth & Permissions\" with: approvalbot manifest")
 	}
-	missing := slices.DeleteFunc(scopes(), func(s string) bool { return slices.Contains(c.Scopes, s) })
+	missing := slices.DeleteFunc(scopes(), func(s string) bool { return optional(s) || slices.Contains(c.Scopes, s) })
 	if len(missing) > 0 {
 		return fmt.Errorf("the bot token lacks %s: add them on the app's page \"OAuth & Permissions\", then reinstall the app", strings.Join(missing, ", "))
 	}

@@ -139,7 +139,7 @@ func (o *outbox) rank(t *thing) rank {
 		return rankAsk
 	case t.Kind == kindAnswer:
 		return rankAnswer
-	case t.Kind == kindCard, o.book.ended(t):
+	case t.Kind == kindCard, o.book.ended(t), o.book.isWithdrawn(t):
 		return rankEnding
 	}
 	return rankProgress
@@ -188,6 +188,9 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 	switch {
 	case t.busy:
 		return time.Time{} // it is looked at again when its call ends
+	case o.book.spent(t):
+		o.book.drop(t)
+		return time.Time{}
 	case t.settled:
 		delete(o.book.dirty, t)
 		return time.Time{}

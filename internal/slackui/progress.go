@@ -3,7 +3,6 @@ package slackui
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -35,17 +34,18 @@ func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
 
 // progressNow is progress with what the run's model writes at the moment.
 func (v *renderer) progressNow(msg ledger.Event, run *ledger.Run, w *writing) rendering {
-	r := rendering{thing: ledger.Thing{Kind: "progress", ID: strconv.FormatInt(msg.Seq, 10)}}
 	if run == nil {
-		const turn = "Waiting its turn: another request in this conversation comes first."
-		r.text, r.blocks = turn, []slack.Block{richText(paragraph(text(turn)))}
-		return r
+		return v.waiting(waiter{message: msg})
 	}
-	r.run = run.ID
+	r := rendering{thing: progressOf(msg.Seq), run: run.ID}
 	title := v.progressTitle(run)
 	r.text = fallback(title + v.about(msg))
 	for _, most := range []int{maxTasks, 25, 12, 6, 3, 1} {
-		if r.blocks = v.progressBlocks(run, w, title, most); fits(r.blocks) {
+		r.blocks = v.progressBlocks(run, w, title, most)
+		if asked := v.askedLine(msg); asked != nil {
+			r.blocks = append([]slack.Block{richText(asked)}, r.blocks...)
+		}
+		if fits(r.blocks) {
 			break
 		}
 	}

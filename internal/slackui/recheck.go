@@ -37,6 +37,9 @@ func (c *Recheck) Event(e ledger.Event) error {
 	}
 	c.book.apply(e, anyones)
 	clear(c.book.dirty) // nothing is sent
+	for message := range c.book.withdrawn {
+		c.book.drop(c.book.things[progressOf(message)])
+	}
 	return nil
 }
 
