@@ -606,7 +606,7 @@ func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
 				Session: o.session(t), Run: t.run, Call: other.call, Actor: ledger.System,
 				Body: &ledger.MessageSettled{
 					Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone,
-					Renderer: o.book.renderer(other),
+					Renderer: o.book.renderer(other, o.renderer.lang), Language: recordedAs(o.renderer.lang),
 				},
 			})
 		default:
