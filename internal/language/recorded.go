@@ -23,6 +23,10 @@ var patterns = []string{
 	"The definition of the tool %s has changed since this run began, so the call was not started. The next run has the new definition",
 	"The policy has changed since this was approved. %s",
 
+	// how a run ended (agent)
+	"It was still not done after %s rounds, which is the limit", "%s was called %s times with the same arguments and the same result",
+	"people denied %s requests in a row", "%s requests in a row were denied, so I stopped. What should I do instead?",
+
 	// why it asks (policy)
 	"%s %s, so it needs approval", "%s %s, and every call needs approval", "Every call needs approval, %s too",
 	"The rule %s asks about this call of %s", "The rule %s denies this call of %s",

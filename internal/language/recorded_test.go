@@ -27,6 +27,8 @@ var recorded = slices.Concat(patterns, []string{
 	"a guest", "a bot", "of another organization", "deactivated", "of a kind that isn't known",
 	"can change things and reach beyond the workspace", "can change things", "reaches beyond the workspace", "that is how it was defined",
 	"What would run is not what was approved", "What was approved is not in the journal", "It could not be found out whether it still is",
+	"approvalbot restarted before it was done", "I don't take requests in this channel.",
+	"I can't find out whether you may start runs, so I don't. Please try again in a moment.",
 	"approve this", "deny this", "stop this run", "start runs here",
 	"You asked for this, so somebody else has to approve it. You can deny it",
 	"Who has to approve this now can't be read, so it counts as not approved",
@@ -34,6 +36,7 @@ var recorded = slices.Concat(patterns, []string{
 
 // composed are recorded sentences that the sources put together from parts.
 var composed = []string{
+	"approvalbot restarted before it was done",
 	"%s hours", "%s minutes", "%s seconds", "1 hour", "1 minute", "1 second",
 	"%s is %s, and only full members count (%s)", "%s is %s, and only full members count",
 	"%s people have to approve, and only %s could: %s",

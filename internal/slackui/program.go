@@ -68,17 +68,17 @@ func (v *renderer) unasked(run *ledger.Run) []rendering {
 	program := programOf(run)
 	s := slots{"program": func(p *phrase) { p.tell(program, maxNameChars) }, "why": reasonSlot(v.recorded(run.Finished.Reason))}
 	if len(run.Calls) == 0 {
-		return v.messages(run, []unit{own(v.phrase().form("{program} wanted to act{why}. *Not performed.*", s))})
+		return v.messages(run, []unit{own(v.phrase().form("{program} wanted to act{why}. *Not performed.*", s))}, false)
 	}
 	c := run.Calls[0]
 	s["tool"] = func(p *phrase) { p.tell(c.Name, maxNameChars) }
 	if c.StartedAt.IsZero() {
-		return v.messages(run, []unit{own(v.phrase().form("{program} wanted to run {tool}. Nobody was asked{why}. *Not performed.*", s))})
+		return v.messages(run, []unit{own(v.phrase().form("{program} wanted to run {tool}. Nobody was asked{why}. *Not performed.*", s))}, false)
 	}
 	s["why"] = reasonSlot(v.recorded(decisionReason(c)))
 	p := v.phrase().form("{program} wanted to run {tool}. Nobody was asked{why}.", s).next()
 	v.unaskedOutcome(p, s, c)
-	return v.messages(run, []unit{own(p)})
+	return v.messages(run, []unit{own(p)}, false)
 }
 
 func (v *renderer) unaskedOutcome(p *phrase, s slots, c *ledger.Call) {

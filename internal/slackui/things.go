@@ -323,6 +323,8 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 		c := run.Call(t.call)
 		until = deadline(t, c.Approval, now)
 		out, final = r.card(run, c, until), r.cardFinal(c, run)
+	case kindFile:
+		out, final = r.answerFile(run), true
 	case kindAnswer:
 		if all := r.answer(run); t.part < len(all) {
 			out = all[t.part]
@@ -330,6 +332,7 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 		final = true
 	}
 	switch {
+	case out.file != nil:
 	case t.bare && final:
 		out = bare(out)
 	case t.plain:
