@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // routes puts everything under one address.
@@ -53,7 +54,21 @@ func (s *Server) followPermalink(w http.ResponseWriter, r *http.Request) {
 		}
 		target += "/" + thread
 	}
+	if ts, ok := linkedTS(r.PathValue("message")); ok {
+		target += "@" + ts
+	}
 	http.Redirect(w, r, target, http.StatusFound)
+}
+
+// linkedTS reads the message of a permalink: p and the digits of its ts.
+func linkedTS(message string) (string, bool) {
+	digits, ok := strings.CutPrefix(message, "p")
+	if !ok || len(digits) < 7 {
+		return "", false
+	}
+	ts := digits[:len(digits)-6] + "." + digits[len(digits)-6:]
+	_, ok = parseTS(ts)
+	return ts, ok
 }
 
 // controlFunc does one thing of the control plane and returns its answer.

@@ -772,7 +772,7 @@ func testPeople(s *stage) {
 	s.say("to be deleted")
 	s.see("message", "to be deleted")
 	if !s.view.phone {
-		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="edit-message"]')[0].click()`))
+		s.eval(`document.querySelectorAll('[data-testid="message-menu"]')[0].click(), document.querySelector('[data-testid="edit-message"]').click()`)
 		if got := s.eval(`document.querySelector('[data-testid="edit-text"]').value`); got != "@bob look at `mail @carol`" {
 			s.t.Errorf("to be edited: %q", got)
 		}
@@ -780,7 +780,7 @@ func testPeople(s *stage) {
 		s.press("edit-save")
 		s.see("edited", "(edited)")
 		s.see("message", "look at mail @carol twice")
-		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="delete-message"]')[1].click()`))
+		s.eval(`document.querySelectorAll('[data-testid="message-menu"]')[1].click(), [...document.querySelectorAll('[data-testid="delete-message"]')].at(-1).click()`)
 		s.press("confirm-ok")
 		s.until(`document.querySelectorAll('[data-testid="message"]').length === 1`)
 	}
@@ -792,8 +792,15 @@ func testPeople(s *stage) {
 	if _, err := s.srv.SendMessage(MessageRequest{User: s.user("alice"), Channel: s.channel("random"), Text: "elsewhere"}); err != nil {
 		s.t.Fatal(err)
 	}
+	random := `document.querySelector('[data-channel-id="` + s.channel("random") + `"]')`
+	s.until(random + `.classList.contains("unread") && !` + random + `.querySelector(".count")`)
+	if _, err := s.srv.SendMessage(MessageRequest{User: s.user("alice"), Channel: s.channel("random"), Text: "<@" + s.user("bob") + "> and <@" + s.user("carol") + ">"}); err != nil {
+		s.t.Fatal(err)
+	}
 	s.until(`document.title.startsWith("(1) ")`)
-	s.until(`document.querySelector('[data-channel-id="` + s.channel("random") + `"] .count').textContent === "1"`)
+	s.until(random + `.querySelector(".count").textContent === "1"`)
+	s.see("others-new", "1") // carol's
+	s.shot("unread")
 	s.become("gus")
 	s.until(`!document.querySelector('[data-channel-id="` + s.channel("random") + `"]')`)
 }
