@@ -249,21 +249,23 @@ func (s *stage) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until waits for an expression to become true. The page says when it changes:
-// there is nothing to poll.
+// until waits for an expression to become true. The page says when it changes,
+// and where the focus goes: there is nothing to poll.
 func (s *stage) until(expression string) {
 	s.t.Helper()
 	const wait = `new Promise((done) => {
 		const holds = () => { try { return Boolean(%s); } catch { return false; } };
 		if (holds()) return done(true);
-		const observer = new MutationObserver(() => { if (holds()) { observer.disconnect(); done(true); } });
+		const look = () => { if (holds()) { observer.disconnect(); document.removeEventListener("focusin", look); done(true); } };
+		const observer = new MutationObserver(look);
 		observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+		document.addEventListener("focusin", look);
 	})`
 	ctx, cancel := context.WithTimeout(s.tab, 15*time.Second)
 	defer cancel()
 	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(wait, expression), chromedp.EvalAwaitPromise)); err != nil {
 		s.shot("failed")
-		page, _ := chromedp.Run(s.tab, chromedp.Evaluate[string](`document.body.innerText`)) // only to explain the failure
+		page, _ := chromedp.Run(s.tab, chromedp.Evaluate[string](`"focus on " + document.activeElement.outerHTML.slice(0, 300) + "\n" + document.body.innerText`)) // only to explain the failure
 		s.t.Fatalf("never true: %s (%v)\nThe page shows:\n%s", expression, err, page)
 	}
 }

@@ -98,18 +98,31 @@ export function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
+// counterpart remembers an element within what is about to be redrawn, and
+// returns what finds its like afterwards: with the same action in the same block,
+// else (a redrawn block may have a new id) in the same place among those with
+// that action. undefined: it is gone.
+export function counterpart(root, element) {
+  const { actionId, blockId, testid } = element?.closest?.("[data-testid]")?.dataset ?? {};
+  const alike = (within) => [...within.querySelectorAll("[data-testid]")].filter((one) => testid && one.dataset.testid === testid && one.dataset.actionId === actionId);
+  const at = root ? alike(root).indexOf(element) : -1;
+  return (fresh) => {
+    const all = alike(fresh);
+    return all.find((one) => one.dataset.blockId === blockId) ?? all[at];
+  };
+}
+
 // whereFocusIs remembers where the focus is, and returns what brings it back:
 // to the same element, or to what stands in its place when it was redrawn, else
 // to the message that it stood in.
 export function whereFocusIs() {
   const was = document.activeElement;
   const message = was?.closest?.("[data-ts]")?.dataset.ts;
-  const { actionId, blockId, testid } = was?.dataset ?? {};
+  const like = counterpart(was?.closest?.("[data-ts], .home-view"), was);
   return () => {
     if (was?.isConnected && was !== document.body) return was.focus();
     const within = message ? [...document.querySelectorAll(`[data-ts="${CSS.escape(message)}"]`)].find((one) => one.checkVisibility()) : document.querySelector(".home-view");
-    const same = [...(within ?? document).querySelectorAll("[data-testid]")].find((one) => one.dataset.actionId === actionId && one.dataset.blockId === blockId && one.dataset.testid === testid && one.checkVisibility());
-    const target = same ?? within ?? document.querySelector("[data-testid=composer-input]");
+    const target = (within && like(within)) ?? within ?? document.querySelector("[data-testid=composer-input]");
     if (target === within && within) within.tabIndex = -1;
     return target?.focus({ preventScroll: true });
   };

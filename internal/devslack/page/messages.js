@@ -1,6 +1,6 @@
 // Messages: how one looks, and a list of them that is kept up to date without
 // touching what has not changed.
-import { h, icon, iconButton } from "./dom.js";
+import { h, icon, iconButton, counterpart } from "./dom.js";
 import { makeMenu } from "./menu.js";
 import { state, user, app, appName, kindWord, shortcuts, agentThread } from "./state.js";
 import { isolated, mrkdwn, messageTime, dayOf, excerpt, fileLink } from "./text.js";
@@ -226,9 +226,8 @@ function arrange(element, nodes) {
 // a keyboard user is not thrown back to the top of the page.
 function keepFocus(old, fresh) {
   if (!old.contains(document.activeElement)) return;
-  const { actionId, blockId, testid } = document.activeElement.dataset;
-  const same = [...fresh.querySelectorAll("[data-testid]")].find((one) => one.dataset.actionId === actionId && one.dataset.blockId === blockId && one.dataset.testid === testid);
-  queueMicrotask(() => { const target = same ?? fresh; if (!same) fresh.tabIndex = -1; target.focus({ preventScroll: true }); });
+  const same = old === document.activeElement ? fresh : counterpart(old, document.activeElement)(fresh);
+  queueMicrotask(() => (same ?? fresh).focus({ preventScroll: true }));
 }
 
 export function threadDivider(count) {

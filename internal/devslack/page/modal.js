@@ -1,5 +1,5 @@
 // Modals: the top of the stack of views that the app has opened for the user.
-import { h, icon, iconButton, spinner, replace, announce, whereFocusIs } from "./dom.js";
+import { h, icon, iconButton, spinner, replace, announce, counterpart, whereFocusIs } from "./dom.js";
 import { state, appName } from "./state.js";
 import { plainText, unescape } from "./text.js";
 import { renderBlocks, complaint, needsValue } from "./blocks.js";
@@ -20,10 +20,10 @@ function topmost(views) {
 function focusIn(element) {
   const was = document.activeElement;
   if (!element.contains(was)) return null;
-  const { actionId, blockId, testid } = was.closest("[data-testid]")?.dataset ?? {};
+  const like = counterpart(element, was.closest("[data-testid]"));
   const [start, end] = [was.selectionStart, was.selectionEnd];
   return (fresh) => {
-    const same = [...fresh.querySelectorAll("[data-testid]")].find((one) => one.dataset.actionId === actionId && one.dataset.blockId === blockId && one.dataset.testid === testid);
+    const same = like(fresh);
     const target = same?.localName === "fieldset" ? [...same.querySelectorAll("input")].find((one) => one.value === was.value) : same;
     if (!target) return;
     target.focus();
