@@ -148,7 +148,7 @@ const seen = () => state.unread.delete(`${state.me} ${state.channel}`);
 
 // ——— Going places ———
 
-function go({ channelID = state.channel, thread = null, tab = "messages", pane, focus = true, message = null }) {
+function go({ channelID = state.channel, thread = null, tab = "messages", pane, message = null, focus = !message }) {
   if (tab === "home" && !app().home_tab) tab = "messages";
   const moved = channelID !== state.channel;
   const turned = moved || tab !== state.tab;
