@@ -485,7 +485,7 @@ function channelHead(here) {
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
     h("span", { class: "spacer" }),
-    isAppDM(here) && isAgent() && h("button", { type: "button", class: "button button-small", dataset: { testid: "new-chat" }, on: { click: newChat } }, icon("plus"), "New chat"),
+    isAppDM(here) && isAgent() && h("button", { type: "button", class: "button button-small", "aria-label": "New chat", title: "New chat", dataset: { testid: "new-chat" }, on: { click: newChat } }, icon("plus"), h("span", { class: "wide-only" }, "New chat")),
     detailsButton(here),
   ];
 }
@@ -561,8 +561,10 @@ function drawChannel() {
   part.log.hidden = state.tab !== "messages";
   if (!here || !state.messages.has(here.id)) return;
   const messages = visible(state.messages.get(here.id)).filter((message) => !isReply(message));
-  const introKey = `${here.id} ${state.me} ${messages.length === 0} ${hasBot(here)}`;
-  part.intro = part.introKey === introKey ? part.intro : intro(here, messages.length === 0);
+  // What the app itself suggests takes the place of the sentences to try.
+  const suggests = isAppDM(here) && isAgent() && agentThread(here.id)?.prompts.length > 0;
+  const introKey = `${here.id} ${state.me} ${messages.length === 0} ${hasBot(here)} ${suggests}`;
+  part.intro = part.introKey === introKey ? part.intro : intro(here, messages.length === 0 && !suggests);
   part.introKey = introKey;
   const waiting = new Set(visible(state.messages.get(here.id)).filter((message) => isReply(message) && asks(message)).map((message) => message.thread_ts));
   lists.channel.show(messages, { before: [part.intro], waiting });
