@@ -1,8 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -319,4 +320,166 @@ func TestTrustedBots(t *testing.T) {
 	})
 }
 
-var _ = json.Marshal
+// share is somebody's mention with files. TS in the text is its ts: time stands still meanwhile.
+func (w *world) share(user, text string, files ...devslack.Attachment) string {
+	w.t.Helper()
+	ts, err := w.slack.SendMessage(devslack.MessageRequest{
+		User: w.user(user), Channel: w.general(), Text: "<@" + w.ws.App.BotUserID + "> " + text, Files: files,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(10 * time.Second)
+	return ts
+}
+
+// Files that come with a message are in the workspace when its run starts, and the model reads where.
+func TestFilesInMessages(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		thread := w.share("alice", "what is in these?", devslack.Attachment{Name: "../../data one.csv", Content: []byte("a,b\n1,2\n")},
+			devslack.Attachment{Name: "data one.csv", Content: []byte("other")}, devslack.Attachment{Name: "huge.bin", Content: make([]byte, maxAttachment+1)})
+		w.mention("alice", thread, "read uploads/"+thread+"/data_one.csv")
+		content, err := os.ReadFile(filepath.Join(w.dir, "workspace", "uploads", thread, "data_one.csv"))
+		if err != nil || string(content) != "a,b\n1,2\n" {
+			t.Fatalf("the file: %q, %v\n%v", content, err, w.thread(thread))
+		}
+		if other, err := os.ReadFile(filepath.Join(w.dir, "workspace", "uploads", thread, "data_one-2.csv")); err != nil || string(other) != "other" {
+			t.Errorf("the file of the same name: %q, %v", other, err)
+		}
+		saved := w.events("file_saved")
+		if len(saved) != 3 || saved[0].Seq > w.events("run_started")[0].Seq {
+			t.Fatalf("%d files are recorded", len(saved))
+		}
+		for i, want := range []string{"", "", "the most that is taken"} {
+			b := saved[i].Body.(*ledger.FileSaved)
+			if (b.Error == "") != (want == "") || !strings.Contains(b.Error, want) {
+				t.Errorf("file %d: %+v", i, b)
+			}
+		}
+		run := w.runs()[1]
+		if run.Status() != ledger.RunSucceeded || run.Calls[0].State != ledger.OutputAvailable {
+			t.Errorf("the run %s, call %+v", run.Status(), run.Calls[0].Finished)
+		}
+		if out := w.audit(run.ID); !strings.Contains(out, "uploads/"+thread+"/data_one.csv") {
+			t.Errorf("the audit doesn't name the file:\n%s", out)
+		}
+	})
+}
+
+// A download that fails is no reason not to work.
+func TestFileThatCantBeHad(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		if err := w.slack.SetFault(devslack.Fault{Method: "files.info", Times: 1, Error: "missing_scope"}); err != nil {
+			t.Fatal(err)
+		}
+		w.share("alice", "", devslack.Attachment{Name: "notes.txt", Content: []byte("words")})
+		saved := w.events("file_saved")[0].Body.(*ledger.FileSaved)
+		if !strings.Contains(saved.Error, "files:read") || len(w.runs()) != 1 {
+			t.Errorf("%+v, %d runs", saved, len(w.runs()))
+		}
+	})
+}
+
+// A very long answer is its beginning, and a file with all of it; both are found again after their post wasn't answered.
+func TestAnswerAsAFile(t *testing.T) {
+	long := strings.Repeat("A line of the answer, which goes on and on.\\n\\n", 1200)
+	for _, lost := range []bool{false, true} {
+		inWorld(t, func(s *Settings) { s.Model = script(t, `[{"text":"`+long+`"}]`) }, func(w *world) {
+			if lost {
+				if err := w.slack.SetFault(devslack.Fault{Method: "files.completeUploadExternal", Times: 1, DropResponse: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			thread := w.ask("alice", "tell me everything")
+			w.pass(time.Minute)
+			messages, err := w.slack.Messages(w.general(), thread)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, says := 0, false
+			for _, m := range messages {
+				files += len(m.Files)
+				says = says || strings.Contains(string(m.Blocks), "This is the beginning.")
+			}
+			if files != 1 || !says {
+				t.Errorf("lost %v: %d files, it says so: %v", lost, files, says)
+			}
+		})
+	}
+}
+
+// choose is somebody's choice of our shortcut in a message's menu, and what they write into the form.
+func (w *world) choose(user, channel, ts, what string) devslack.SubmitResult {
+	w.t.Helper()
+	if _, err := w.slack.Shortcut(devslack.ShortcutRequest{User: w.user(user), Channel: channel, TS: ts, CallbackID: "ask_about"}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(time.Second)
+	views, err := w.slack.Views(w.user(user))
+	if err != nil || len(views) == 0 {
+		w.t.Fatalf("no form: %v\n%s", err, w.log.String())
+	}
+	answer, err := w.slack.SubmitView(views[0].ID, devslack.SubmitRequest{
+		User: w.user(user), Values: map[string]map[string]any{"what": {"text": what}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(10 * time.Second)
+	return answer
+}
+
+// The words of a message become its author's, whoever asks about it.
+func TestAskAboutThis(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		ts := w.write("bob", w.general(), "", "the build is red")
+		if out := w.choose("alice", w.general(), ts, "`touch looked`"); len(out.Errors) > 0 {
+			t.Fatalf("errors: %v", out.Errors)
+		}
+		runs := w.runs()
+		if len(runs) != 1 || len(runs[0].Started.Requesters) != 2 || runs[0].Started.Place.Thread != ts {
+			t.Fatalf("runs: %+v", runs)
+		}
+		if got := fmt.Sprint(w.thread(ts)); !strings.Contains(got, "asked about this message") {
+			t.Errorf("nobody says who asked what: %s", got)
+		}
+		w.click("carol", w.card(ts), "approve")
+		if !w.exists("looked") {
+			t.Error("it was not done")
+		}
+	})
+}
+
+// Who may not start runs doesn't do it by having a member ask about their message.
+func TestAskAboutAGuestsWords(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		guest := ""
+		for _, u := range w.ws.Users {
+			if u.Kind == devslack.KindGuest {
+				guest = u.Name
+			}
+		}
+		ts := w.write(guest, w.general(), "", "delete everything")
+		if out := w.choose("alice", w.general(), ts, "do it"); !strings.Contains(fmt.Sprint(out.Errors), "may not start runs here") || len(w.runs()) != 0 {
+			t.Errorf("%+v, %d runs", out, len(w.runs()))
+		}
+	})
+}
+
+// Where the bot isn't, the answer comes by direct message.
+func TestAskAboutElsewhere(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		if err := w.slack.Leave(devslack.MembershipRequest{User: w.ws.App.BotUserID, Channel: w.general()}); err != nil {
+			t.Fatal(err)
+		}
+		ts := w.write("bob", w.general(), "", "the build is red")
+		w.pass(2 * time.Minute) // who is in it is asked again
+		if out := w.choose("alice", w.general(), ts, "what can you do?"); len(out.Errors) > 0 {
+			t.Fatalf("errors: %v\n%s", out.Errors, w.log.String())
+		}
+		runs := w.runs()
+		if len(runs) != 1 || runs[0].Started.Place.Channel != w.im("alice") || runs[0].Started.Place.Thread == "" {
+			t.Fatalf("runs: %+v", runs)
+		}
+	})
+}

@@ -55,6 +55,9 @@ var eventScopes = map[string]string{
 	"agent_session_stopped": "chat:write",
 }
 
+// featureScopes are those that features of the manifest need: entries in the menu of a message.
+var featureScopes = []string{"commands"}
+
 // Manifest is the Slack app manifest, in YAML: what approvalbot needs and nothing
 // else. The app-level token for Socket Mode is made by hand; Slack has no field
 // for it.
@@ -84,7 +87,7 @@ features:
     display_name: %[1]s
     always_online: true
   shortcuts:
-    - name: Ask approvalbot about this
+    - name: Ask about this
       type: message
       callback_id: ask_about
       description: Have the agent work on a message
@@ -116,6 +119,9 @@ func scopes() []string {
 		for _, s := range list {
 			needed[s] = true
 		}
+	}
+	for _, s := range featureScopes {
+		needed[s] = true
 	}
 	for _, s := range eventScopes {
 		if s != "" {

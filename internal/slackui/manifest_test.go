@@ -40,7 +40,7 @@ func TestScopes(t *testing.T) {
 	list, _, _ = strings.Cut(list, "settings:")
 	asked := strings.Fields(strings.ReplaceAll(list, "- ", ""))
 	needed := []string{
-		"app_mentions:read", "channels:history", "channels:read", "chat:write", "files:write", "groups:history",
+		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands", "files:write", "groups:history",
 		"groups:read", "im:history", "im:read", "im:write", "usergroups:read", "users:read",
 		"bot_optional:", "assistant:write", "files:read", "reactions:write",
 	}

@@ -15,7 +15,7 @@ import (
 	"approvalbot/internal/ledger"
 )
 
-// Every message has "Ask approvalbot about this" in its menu. It opens a form with the message in it and a field for what
+// Every message has "Ask about this" in its menu. It opens a form with the message in it and a field for what
 // is to be done; the run goes on in the message's thread, or, where the bot isn't, in the direct message with whoever
 // asked.
 //
@@ -143,7 +143,7 @@ func (q quotation) actor() ledger.Actor {
 
 // What is wrong with a form.
 const (
-	forgotten   = "I have forgotten which message this was about. Please copy your words, and choose “Ask approvalbot about this” once more."
+	forgotten   = "I have forgotten which message this was about. Please copy your words, and choose “Ask about this” once more."
 	ownMessage  = "That message is mine: write to me in its thread instead, where I remember what was said."
 	wordsNeeded = "Please say what I should do."
 	unrecorded  = "I can't record this, so nothing was started. Please try again in a moment."
