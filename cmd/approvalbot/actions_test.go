@@ -320,6 +320,7 @@ func TestActionFilesAreProtected(t *testing.T) {
 	turns := script(t, `[{"toolCalls":[{"id":"c1","name":"read_file","arguments":{"path":"secret"}},{"id":"c2","name":"read_file","arguments":{"path":"actions.yaml"}},
 		{"id":"c3","name":"read_file","arguments":{"path":"encoded"}}]},{"text":"ok"}]`)
 	inWorld(t, func(s *Settings) { s.ActionsFile, s.Model, s.Workspace = file, turns, dir }, func(w *world) {
+		w.hides = true // the progress shows how what was read begins
 		w.ask("alice", "read them")
 		for i, want := range []string{"NOT_ALLOWED", "NOT_ALLOWED", ""} {
 			if c := w.lastRun().Calls[i]; c.Finished == nil || c.Finished.Code != want {

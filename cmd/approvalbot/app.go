@@ -106,7 +106,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.slack = slackui.New(slackui.Config{
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
-		Language: s.Language, Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
+		Language: s.Language, Tools: toolNames(cfg.Tools), Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.watch(cfg.Tools.Set())
 	return a, a.serveAPI(client, cfg.Policy.Current(), w)
@@ -184,7 +184,7 @@ func (a *app) ground(ctx context.Context) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	cfg := agent.Config{
-		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules,
+		Ledger: a.journal, Model: lm, Tools: a.mcp.live, Definitions: a.mcp.definitions, Policy: a.rules, Attachments: attachments{a},
 		Instructions: instructions, Workspace: a.builtin.Dir(),
 		MaxRounds: s.MaxRounds, MaxAsks: s.MaxAsks, ContextTokens: s.ContextTokens, Price: s.Price, Drain: s.Drain, Language: s.Language, Logger: a.log,
 	}

@@ -204,8 +204,11 @@ func (c devCmd) settings() (Settings, error) {
 // manifestApp is our app as its manifest would install it in a workspace: what works in dev works there, and what the
 // manifest doesn't ask for fails in dev already.
 func manifestApp() devslack.App {
-	scopes, events := slackui.Granted()
-	return devslack.App{BotScopes: scopes, BotEvents: events, MessagesTab: true}
+	app, err := devslack.ReadManifest(slackui.Manifest())
+	if err != nil {
+		panic(err) // the manifest is compiled in, and a test reads it
+	}
+	return app
 }
 
 // fromWorkspace takes tokens and channels from the local Slack.

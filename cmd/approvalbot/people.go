@@ -203,7 +203,7 @@ func (d *diagnosis) places(ctx context.Context, s Settings, client *slackui.Clie
 // says so, and the check fails.
 func (d *diagnosis) testCard(ctx context.Context, s Settings, client *slackui.Client, channel string) {
 	f, hopeless := s.foresee(ctx, client, channel)
-	err := client.SendTest(ctx, channel, slackui.Test{Approvers: f.Approvers, Quorum: s.Quorum, Timeout: s.Timeout, Hopeless: f.Hopeless})
+	err := client.SendTest(ctx, channel, slackui.Test{Approvers: f.Approvers, Quorum: s.Quorum, Timeout: s.Timeout, Hopeless: f.Hopeless, Language: s.Language})
 	if err == nil && hopeless != nil {
 		err = fmt.Errorf("posted to %s, where %w", channel, hopeless)
 	}

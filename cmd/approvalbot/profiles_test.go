@@ -6,9 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 )
@@ -26,28 +24,6 @@ func profiled(t *testing.T, text string) (dir string, change func(w *world)) {
 		}
 		w.settings.Profiles, w.settings.ApprovalPolicy = file, policy.Never
 	}
-}
-
-// direct is somebody's conversation with the bot.
-func (w *world) direct(user string) string {
-	w.t.Helper()
-	for _, c := range w.ws.Channels {
-		if c.Kind == devslack.KindIM && c.User == w.user(user) {
-			return c.ID
-		}
-	}
-	w.t.Fatalf("%s has no conversation with the bot", user)
-	return ""
-}
-
-func (w *world) write(user, channel, thread, text string) string {
-	w.t.Helper()
-	ts, err := w.slack.SendMessage(devslack.MessageRequest{User: w.user(user), Channel: channel, ThreadTS: thread, Text: text})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.pass(5 * time.Second)
-	return ts
 }
 
 func (w *world) started(n int) *ledger.RunStarted {
@@ -87,7 +63,7 @@ profiles:
 		if s := w.started(0); s.Profile != "channel" || s.Model != "demo" || !strings.Contains(s.System, "Be the one.") || s.Workspace != filepath.Join(dir, "one") {
 			t.Errorf("%+v", s)
 		}
-		w.write("alice", w.direct("alice"), "", "hello")
+		w.write("alice", w.im("alice"), "", "hello")
 		s := w.started(1)
 		if s.Profile != "personal" || !strings.HasPrefix(s.Model, "script:") || strings.Contains(s.System, "Be the one.") {
 			t.Errorf("%+v", s)
@@ -148,7 +124,7 @@ profiles:
 		said := w.thread(thread)
 		mustSay(t, said[len(said)-1].text, "the workspace of the profile channel is not there")
 
-		w.write("alice", w.direct("alice"), "", "hello")
+		w.write("alice", w.im("alice"), "", "hello")
 		own := w.started(1).Workspace
 		if err := os.RemoveAll(own); err != nil {
 			t.Fatal(err)
@@ -161,7 +137,7 @@ profiles:
 			t.Fatal(err)
 		}
 		w.start()
-		w.write("alice", w.direct("alice"), "", "write notes.txt: hello")
+		w.write("alice", w.im("alice"), "", "write notes.txt: hello")
 		runs := w.runs()
 		if last := runs[len(runs)-1]; last.Finished == nil || last.Finished.Code != "PROFILE_UNUSABLE" {
 			t.Errorf("%+v", last.Finished)
@@ -207,7 +183,7 @@ profiles:
 	inChangedWorld(t, change, func(w *world) {
 		thread := w.ask("alice", "read README.md")
 		w.click("bob", w.card(thread), "deny")
-		w.write("alice", w.direct("alice"), "", "write notes.txt: hello")
+		w.write("alice", w.im("alice"), "", "write notes.txt: hello")
 		if !w.exists("notes.txt") {
 			t.Error("elsewhere it asks, too")
 		}

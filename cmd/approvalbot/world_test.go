@@ -43,6 +43,7 @@ type world struct {
 	log      journalist
 	jsonLog  bool // as serve logs
 	hangups  chan os.Signal
+	hides    bool // a secret of the time is hidden in what is shown
 
 	app   *app
 	end   context.CancelFunc
@@ -405,7 +406,7 @@ func (w *world) check() {
 	if err := verify(context.Background(), j, ledger.VerifyOptions{}, &said); err != nil {
 		w.t.Errorf("the journal doesn't verify: %v", err)
 	}
-	if strings.Contains(said.String(), "can't be computed") {
+	if !w.hides && strings.Contains(said.String(), "can't be computed") {
 		w.t.Errorf("nothing was erased and no secret was in it: %s", said.String())
 	}
 	for _, run := range w.runs() {

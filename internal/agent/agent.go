@@ -17,7 +17,7 @@ import (
 	"approvalbot/internal/tools"
 )
 
-// Config is what an agent is made of. Everything but Profiles, Definitions, Instructions and Logger is required.
+// Config is what an agent is made of. Everything but Profiles, Definitions, Attachments, Instructions and Logger is required.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
@@ -27,6 +27,7 @@ type Config struct {
 
 	Profiles    ProfileSource // what is different in some places; nil: nothing
 	Definitions *Definitions  // of the tools that others define; nil: there are none
+	Attachments Attachments   // fetches what is attached to messages; nil: nothing is taken over
 
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -118,6 +120,14 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) 
 		return nil, err
 	}
 	for {
+		if err := a.attach(ctx, msg); errors.Is(err, ledger.ErrNotRecorded) {
+			if err := a.Ledger.WaitWritable(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		} else if err != nil {
+			return nil, err
+		}
 		people, err := a.requesters(ctx, msg)
 		if err != nil {
 			return nil, err
@@ -164,14 +174,23 @@ func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Pers
 			people = append(people, p)
 		}
 	}
-	for e, err := range a.Ledger.Read(ctx, 0, ledger.Filter{Session: msg.Session, Kinds: []string{"message_received"}}) {
+	messages := map[int64]ledger.Event{}
+	kinds := []string{"message_received", "message_withdrawn"}
+	for e, err := range a.Ledger.Read(ctx, 0, ledger.Filter{Session: msg.Session, Kinds: kinds}) {
 		if err != nil {
 			return nil, err
 		}
-		m, ok := e.Body.(*ledger.MessageReceived)
-		if ok && (m.Disposition == ledger.Context || m.Disposition == ledger.Starts && e.Seq <= msg.Seq) {
-			add(e)
+		switch b := e.Body.(type) {
+		case *ledger.MessageReceived:
+			if b.Disposition == ledger.Context || b.Disposition == ledger.Starts && e.Seq <= msg.Seq {
+				messages[e.Seq] = e
+			}
+		case *ledger.MessageWithdrawn: // its words never came into the instructions
+			delete(messages, b.Message)
 		}
+	}
+	for _, seq := range slices.Sorted(maps.Keys(messages)) {
+		add(messages[seq])
 	}
 	add(msg)
 	return people, nil

@@ -20,15 +20,16 @@ import (
 // stands in place of its older part (compact.go).
 type Transcript struct {
 	req      model.Request
-	marks    []mark                 // of each message of req: where it came from
-	run      string                 // that was started last
-	tokens   int                    // of the first counted messages with all that goes with them, as the model counted
-	counted  int                    // 0: it didn't
-	denied   []refusal              // calls that were not performed, of the parts that were compacted
-	starters map[int64]ledger.Event // messages that wait to be taken by a run
-	context  []ledger.Event         // written since the last run was started
-	note     string                 // how the last run ended, if the model couldn't know
-	calls    []ledger.ToolCall      // of the round that isn't complete yet
+	marks    []mark                                 // of each message of req: where it came from
+	run      string                                 // that was started last
+	tokens   int                                    // of the first counted messages with all that goes with them, as the model counted
+	counted  int                                    // 0: it didn't
+	denied   []refusal                              // calls that were not performed, of the parts that were compacted
+	starters map[int64]ledger.Event                 // messages that wait to be taken by a run
+	files    map[int64]map[string]*ledger.FileSaved // by message and file: what became of what was attached
+	context  []ledger.Event                         // written since the last run was started
+	note     string                                 // how the last run ended, if the model couldn't know
+	calls    []ledger.ToolCall                      // of the round that isn't complete yet
 	results  map[string]model.ToolResult
 	refused  []refusal        // of the same round
 	sampled  int64            // up to where the model had been shown when it last answered
@@ -44,6 +45,10 @@ func (t *Transcript) Apply(e ledger.Event) error {
 	switch b := e.Body.(type) {
 	case *ledger.MessageReceived:
 		t.message(e, b)
+	case *ledger.FileSaved:
+		t.saved(b)
+	case *ledger.MessageWithdrawn:
+		delete(t.starters, b.Message)
 	case *ledger.RunStarted:
 		return t.started(e, b)
 	case *ledger.ModelCompleted:
@@ -99,19 +104,36 @@ func (t *Transcript) started(e ledger.Event, b *ledger.RunStarted) error {
 		t.note = ""
 	}
 	for _, c := range t.context {
-		t.add(userMessage(c), mark{at: e.Seq})
+		t.add(t.userMessage(c), mark{at: e.Seq})
 	}
 	t.context = nil
 	if m, ok := t.starters[b.Message]; ok {
-		t.add(userMessage(m), mark{at: e.Seq, run: e.Run})
+		t.add(t.userMessage(m), mark{at: e.Seq, run: e.Run})
 		delete(t.starters, b.Message)
 	}
 	return nil
 }
 
-func userMessage(e ledger.Event) model.Message {
-	text := e.Body.(*ledger.MessageReceived).Text
+// userMessage is what somebody wrote, with what they attached.
+func (t *Transcript) userMessage(e ledger.Event) model.Message {
+	b := e.Body.(*ledger.MessageReceived)
+	text := b.Text
+	if len(b.Files) > 0 {
+		text = withFiles(text, b.Files, t.files[e.Seq])
+		delete(t.files, e.Seq)
+	}
 	return model.Message{Role: model.RoleUser, Text: e.Actor.DisplayName() + ": " + text}
+}
+
+// saved notes what became of a file that came with a message.
+func (t *Transcript) saved(b *ledger.FileSaved) {
+	if t.files == nil {
+		t.files = map[int64]map[string]*ledger.FileSaved{}
+	}
+	if t.files[b.Message] == nil {
+		t.files[b.Message] = map[string]*ledger.FileSaved{}
+	}
+	t.files[b.Message][b.File] = b
 }
 
 func (t *Transcript) completed(e ledger.Event, b *ledger.ModelCompleted) {

@@ -51,6 +51,7 @@ type Settings struct {
 	ShowWithin   time.Duration // how long the surfaces have to show an ask; zero: 1 minute
 	OpenChannels []string      // the public channels whose members count under "channel"
 	Team         string        // our workspace: people of another one are outsiders. Empty: the ask's own place says it
+	Bots         []string      // other bots and workflows that may start runs, B…; they never decide anything
 }
 
 const (
@@ -68,6 +69,10 @@ type Decision struct {
 	// Received is when the decision reached us; zero: now. What came before the deadline counts, however long it took to
 	// find out who it is from, as long as the journal doesn't say that the ask has ended. It is read from our own clock.
 	Received time.Time
+	// With are events that are recorded together with the decision, or not at all, because both are one: such as that the
+	// message whose words are the reason starts nothing any more. Where one of them claims what was claimed before, nothing
+	// is decided, and the error wraps the [*ledger.ConflictError]. Of a decision that was repeated they are not recorded.
+	With []ledger.Event
 }
 
 // A Showing is a place where people can see an ask and decide it.

@@ -102,7 +102,7 @@ func (r *Registry) vote(ctx context.Context, a *ask, d Decision) (repeated bool,
 		if len(events) == 0 {
 			return true, nil
 		}
-		committed, err := r.journal.Append(ctx, events...)
+		committed, err := r.journal.Append(ctx, append(events, d.With...)...)
 		if err == nil {
 			r.apply(a, committed...)
 			return false, nil

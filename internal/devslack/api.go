@@ -73,6 +73,7 @@ var methods = map[string]method{
 	"conversations.list":    {botToken, tier2, nil, (*Server).conversationsList},
 	"conversations.members": {botToken, tier4, nil, (*Server).conversationsMembers},
 	"conversations.open":    {botToken, tier3, []string{"im:write"}, (*Server).conversationsOpen},
+	"conversations.join":    {botToken, tier3, []string{"channels:join"}, (*Server).conversationsJoin},
 
 	"users.info":            {botToken, tier4, []string{"users:read"}, (*Server).usersInfo},
 	"users.list":            {botToken, tier2, []string{"users:read"}, (*Server).usersList},
@@ -91,7 +92,11 @@ var methods = map[string]method{
 	"files.completeUploadExternal": {botToken, tier4, []string{"files:write"}, (*Server).filesCompleteUpload},
 	"files.info":                   {botToken, tier4, []string{"files:read"}, (*Server).filesInfo},
 
-	"assistant.threads.setStatus": {botToken, tierSpecial, []string{"chat:write", "assistant:write"}, (*Server).assistantSetStatus},
+	"assistant.threads.setStatus":           {botToken, tierSpecial, []string{"chat:write", "assistant:write"}, (*Server).assistantSetStatus},
+	"assistant.threads.setTitle":            {botToken, tier4, []string{"assistant:write"}, (*Server).assistantSetTitle},
+	"assistant.threads.setSuggestedPrompts": {botToken, tier4, []string{"assistant:write"}, (*Server).assistantSetPrompts},
+	"agents.sessions.setStatus":             {botToken, tier3, []string{"chat:write"}, (*Server).agentSessionSetStatus},
+	"agents.sessions.rename":                {botToken, tier3, []string{"chat:write"}, (*Server).agentSessionRename},
 }
 
 // connectionsWrite is the one scope of the app-level token.
@@ -279,8 +284,12 @@ func (s *Server) botsInfo(c *apiCall) (reply, error) {
 	id := c.args.str("bot")
 	for _, u := range s.ws.Users {
 		if u.BotID != "" && u.BotID == id {
-			return reply{"bot": reply{"id": u.BotID, "deleted": false, "name": u.Name, "updated": 0,
-				"app_id": u.AppID, "user_id": u.ID, "icons": reply{}, "team_id": u.TeamID}}, nil
+			bot := reply{"id": u.BotID, "deleted": false, "name": u.RealName, "updated": 0,
+				"app_id": u.AppID, "user_id": u.ID, "icons": reply{}, "team_id": u.TeamID}
+			if u.Workflow { // it is no user
+				delete(bot, "user_id")
+			}
+			return reply{"bot": bot}, nil
 		}
 	}
 	return nil, fail("bot_not_found")

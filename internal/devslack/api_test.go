@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"slices"
@@ -413,7 +414,7 @@ func TestPeople(t *testing.T) {
 			t.Errorf("nobody: %v", err)
 		}
 		members, _, err := b.api.GetUsersInConversation(&slack.GetUsersInConversationParameters{ChannelID: b.channel("general")})
-		if err != nil || len(members) != 7 || slices.Contains(members, b.user("dora")) {
+		if err != nil || len(members) != 8 || slices.Contains(members, b.user("dora")) {
 			t.Errorf("members of general: %v, %v", members, err)
 		}
 		groups, err := b.api.GetUserGroups()
@@ -587,9 +588,9 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusNotFound {
-			t.Errorf("without a token: %d", res.StatusCode)
+		defer res.Body.Close()
+		if page, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(page), "Sign in") || strings.Contains(string(page), content) {
+			t.Errorf("without a token: %s, %v", page, err)
 		}
 	})
 }

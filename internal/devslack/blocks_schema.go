@@ -550,7 +550,7 @@ var (
 
 func optionShape(label rule, extra fields) rule {
 	return shape{
-		required: fields{"text": label, "value": str(1, 150)},
+		required: fields{"text": label, "value": str(1, 75)}, // older documentation says 150
 		optional: merged(fields{"description": label}, extra),
 	}.rule()
 }

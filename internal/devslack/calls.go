@@ -65,7 +65,7 @@ func (l *callLog) after(seq int64) []Call {
 
 // secrets are tokens, socket tickets and response URLs: who reads the log
 // must not be able to act with it.
-var secrets = regexp.MustCompile(`(xox[a-z]-|xapp-|ticket=|/actions/[A-Z0-9]+/|/_upload/)[A-Za-z0-9_\-/]+`)
+var secrets = regexp.MustCompile(`(xox[a-z]-|xapp-|ticket=|/(?:actions|app|commands)/[A-Z0-9]+/|/_upload/)[A-Za-z0-9_\-/]+`)
 
 func redact(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // Limits of messages, in characters as they are stored, which is escaped.
@@ -189,7 +188,7 @@ func (s *Server) botMessage(t *timeline, threadTS string, c content) *Message {
 }
 
 func (s *Server) botProfile(u *User) *BotProfile {
-	return &BotProfile{ID: u.BotID, AppID: u.AppID, Name: u.Name, TeamID: s.ws.Team.ID, Icons: map[string]string{}}
+	return &BotProfile{ID: u.BotID, AppID: u.AppID, Name: u.Name, TeamID: s.ws.Team.ID, Icons: map[string]string{}, Workflow: u.Workflow}
 }
 
 func (s *Server) chatPostMessage(c *apiCall) (reply, error) {
@@ -233,7 +232,8 @@ func (s *Server) post(t *timeline, m *Message) error {
 
 // notify tells open pages about a message.
 func (s *Server) notify(kind, channel string, m *Message) {
-	s.hub.publish(map[string]any{"type": kind, "channel": channel, "ts": m.TS, "thread_ts": m.ThreadTS})
+	s.hub.publish(map[string]any{"type": kind, "channel": channel, "ts": m.TS, "thread_ts": m.ThreadTS,
+		"author": m.User, "mentions": s.mentioned(m)})
 }
 
 func (s *Server) chatPostEphemeral(c *apiCall) (reply, error) {
@@ -392,55 +392,4 @@ func (s *Server) chatGetPermalink(c *apiCall) (reply, error) {
 		link += "?" + url.Values{"thread_ts": {m.ThreadTS}, "cid": {t.channel.ID}}.Encode()
 	}
 	return reply{"channel": t.channel.ID, "permalink": link}, nil
-}
-
-func (s *Server) assistantSetStatus(c *apiCall) (reply, error) {
-	t := s.timelines[c.args.str("channel_id")]
-	if t == nil || !t.channel.has(s.ws.App.BotUserID) {
-		return nil, fail("channel_not_found")
-	}
-	thread := c.args.str("thread_ts")
-	if t.find(thread) == nil {
-		return nil, fail("invalid_thread_ts")
-	}
-	s.setStatus(t.channel.ID, thread, c.args.str("status"))
-	return nil, nil
-}
-
-// statusLife is when Slack itself takes a status away that no message followed.
-const statusLife = 2 * time.Minute
-
-// assistantStatus is a line such as "is thinking…" below a thread.
-type assistantStatus struct{ text string }
-
-// setStatus shows what the assistant is doing in a thread; "" clears it.
-func (s *Server) setStatus(channel, thread, text string) {
-	key := channel + " " + thread
-	if text == "" && s.statuses[key] == nil {
-		return
-	}
-	status := &assistantStatus{text}
-	s.statuses[key] = status
-	if text == "" {
-		delete(s.statuses, key)
-	} else {
-		s.start(func() { s.expireStatus(channel, thread, status) })
-	}
-	s.hub.publish(map[string]any{"type": "typing", "channel": channel, "thread_ts": thread, "status": text})
-}
-
-// expireStatus clears this status after its time, unless another has come.
-func (s *Server) expireStatus(channel, thread string, status *assistantStatus) {
-	timer := time.NewTimer(statusLife)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.done:
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.statuses[channel+" "+thread] == status {
-		s.setStatus(channel, thread, "")
-	}
 }

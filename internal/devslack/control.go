@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // routes puts everything under one address.
@@ -26,7 +27,9 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /link/", s.serveSocket)
 	mux.HandleFunc("POST /actions/{team}/{secret}", s.serveResponse)
 	mux.HandleFunc("POST /commands/{team}/{secret}", s.serveResponse)
+	mux.HandleFunc("POST /app/{team}/{secret}", s.serveResponse)
 	mux.HandleFunc("POST /_upload/{secret}", s.serveUpload)
+	mux.HandleFunc("GET /signin", signIn)
 	mux.HandleFunc("GET /files-pri/{file}", s.serveFile)
 	mux.HandleFunc("GET /files-pri/{file}/download", s.serveFile)
 	mux.Handle("/", s.guarded(control))
@@ -51,7 +54,21 @@ func (s *Server) followPermalink(w http.ResponseWriter, r *http.Request) {
 		}
 		target += "/" + thread
 	}
+	if ts, ok := linkedTS(r.PathValue("message")); ok {
+		target += "@" + ts
+	}
 	http.Redirect(w, r, target, http.StatusFound)
+}
+
+// linkedTS reads the message of a permalink: p and the digits of its ts.
+func linkedTS(message string) (string, bool) {
+	digits, ok := strings.CutPrefix(message, "p")
+	if !ok || len(digits) < 7 {
+		return "", false
+	}
+	ts := digits[:len(digits)-6] + "." + digits[len(digits)-6:]
+	_, ok = parseTS(ts)
+	return ts, ok
 }
 
 // controlFunc does one thing of the control plane and returns its answer.
@@ -91,8 +108,22 @@ func (s *Server) controlRoutes() map[string]controlFunc {
 		"POST /_dev/views/{id}/actions": with(func(r *http.Request, req ActionRequest) (any, error) {
 			return s.ViewAction(r.PathValue("id"), req)
 		}),
+		"POST /_dev/shortcuts": with(func(_ *http.Request, req ShortcutRequest) (any, error) { return s.Shortcut(req) }),
+		"GET /_dev/assistant": func(r *http.Request) (any, error) {
+			threads, err := s.AgentThreads(r.FormValue("user"))
+			return reply{"threads": threads}, err
+		},
+		"POST /_dev/assistant": with(func(_ *http.Request, req AssistantRequest) (any, error) {
+			channel, ts, err := s.StartAssistant(req)
+			return reply{"ok": true, "channel": channel, "thread_ts": ts}, err
+		}),
+		"POST /_dev/assistant/stop": done(func(req MessageRef) error { return s.StopAgent(req) }),
+		"POST /_dev/channels": with(func(_ *http.Request, req ChannelRequest) (any, error) {
+			channel, err := s.CreateChannel(req)
+			return reply{"ok": true, "channel": channel}, err
+		}),
 		"POST /_dev/commands":  with(func(_ *http.Request, req CommandRequest) (any, error) { return s.Command(req) }),
-		"POST /_dev/home":      done(func(req MembershipRequest) error { return s.OpenHome(req.User) }),
+		"POST /_dev/home":      done(func(req HomeRequest) error { return s.OpenTab(req) }),
 		"POST /_dev/envelopes": with(func(_ *http.Request, req EnvelopeRequest) (any, error) { return s.SendEnvelope(req) }),
 		"GET /_dev/calls":      s.listCalls,
 		"POST /_dev/faults":    done(func(f Fault) error { return s.SetFault(f) }),
@@ -112,7 +143,8 @@ func (s *Server) listCalls(r *http.Request) (any, error) {
 	return reply{"calls": s.Calls(after)}, nil
 }
 
-const maxControlBody = 1 << 20
+// maxControlBody leaves room for the files of a message.
+const maxControlBody = 64 << 20
 
 // with decodes the body strictly: a misspelt field is told, not ignored.
 func with[T any](run func(*http.Request, T) (any, error)) controlFunc {

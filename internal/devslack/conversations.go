@@ -255,6 +255,27 @@ func (s *Server) conversationsOpen(c *apiCall) (reply, error) {
 	return s.opened(c, t, before == len(s.channels)), nil
 }
 
+// conversationsJoin lets the bot into a public channel; into any other it has
+// to be invited.
+func (s *Server) conversationsJoin(c *apiCall) (reply, error) {
+	t := s.timelines[c.args.str("channel")]
+	if t == nil || t.channel.Kind != KindChannel && !t.channel.has(s.ws.App.BotUserID) {
+		return nil, fail("channel_not_found")
+	}
+	if t.channel.Kind != KindChannel {
+		return nil, fail("method_not_supported_for_channel_type")
+	}
+	already := t.channel.has(s.ws.App.BotUserID)
+	if err := s.member(t, s.ws.user(s.ws.App.BotUserID), true); err != nil {
+		return nil, err
+	}
+	out := reply{"channel": s.channelObject(t.channel, false)}
+	if already {
+		out["warning"], out["response_metadata"] = "already_in_channel", reply{"warnings": []string{"already_in_channel"}}
+	}
+	return out, nil
+}
+
 func (s *Server) opened(c *apiCall, t *timeline, already bool) reply {
 	out := reply{"channel": reply{"id": t.channel.ID}}
 	if c.args.flag("return_im") {

@@ -31,6 +31,9 @@ type delivery struct {
 	lost bool
 	// once keeps an event from being delivered again.
 	once bool
+	// bare is an interaction whose ack takes no payload: a shortcut, a closed
+	// view.
+	bare bool
 
 	envelopes []string // the ids of all attempts: an ack of any counts
 	sent      bool
@@ -94,7 +97,7 @@ func (s *Server) await(d *delivery, wait time.Duration) bool {
 func (s *Server) send(d *delivery) {
 	id := uuid()
 	frame := map[string]any{"envelope_id": id, "type": d.kind, "payload": d.payload,
-		"accepts_response_payload": d.kind != envelopeEvent}
+		"accepts_response_payload": d.kind != envelopeEvent && !d.bare}
 	if d.kind == envelopeEvent {
 		reason := ""
 		if d.attempt > 0 {

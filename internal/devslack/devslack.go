@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -54,6 +55,7 @@ type Server struct {
 	responses map[string]*responseURL
 	choices   map[choiceKey]map[string]any // what people have chosen in messages
 	statuses  map[string]*assistantStatus  // by channel and thread
+	agents    map[threadKey]*agentThread   // what the app says about its conversations
 	links     links
 	limits    map[string]*bucket
 	faults    []*Fault
@@ -71,6 +73,7 @@ func New(opts Options) (*Server, error) {
 		files: map[string]*File{}, uploads: map[string]*File{},
 		triggers: map[string]*trigger{}, responses: map[string]*responseURL{},
 		choices: map[choiceKey]map[string]any{}, statuses: map[string]*assistantStatus{},
+		agents: map[threadKey]*agentThread{},
 		limits: map[string]*bucket{}, hosts: map[string]bool{},
 		origin: "http://localhost",
 	}
@@ -174,7 +177,9 @@ func (s *Server) Workspace() Workspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := Workspace{Team: s.ws.Team, Usergroups: s.usergroups(),
-		App: Installed{Identity: s.ws.App, HomeTab: s.app.HomeTab, MessagesTab: s.app.MessagesTab}}
+		App: Installed{Identity: s.ws.App, HomeTab: s.app.HomeTab, MessagesTab: s.app.MessagesTab,
+			AgentView: s.app.AgentView, AssistantView: s.app.AssistantView, Commands: append([]string{}, s.app.Commands...),
+			Usage: maps.Clone(s.app.Usage), Shortcuts: append([]Shortcut{}, s.app.Shortcuts...)}}
 	for _, u := range s.ws.Users {
 		out.Users = append(out.Users, *u)
 	}

@@ -32,7 +32,7 @@
 //
 //	/api/METHOD             Web API; other methods answer unknown_method
 //	/link/?ticket=…         Socket Mode, from apps.connections.open
-//	/actions/…, /commands/… response URLs
+//	/actions/…, /commands/…, /app/… response URLs
 //	/_upload/…, /files-pri/ files
 //	/archives/…             permalinks: they lead to the page
 //	/, /_page/…             the page
@@ -50,10 +50,11 @@
 //	GET  /_dev/usergroups                {usergroups}
 //	GET  /_dev/sockets                   {connections}
 //	GET  /_dev/messages?channel=&thread_ts=
-//	POST /_dev/messages                  {user, channel, text, thread_ts?} -> {ok, ts}
+//	POST /_dev/messages                  {user, channel, text, thread_ts?, files?: [{name, content (base64), mimetype?}]} -> {ok, ts}
 //	POST /_dev/messages/edit             {user, channel, ts, text}
 //	POST /_dev/messages/delete           {user, channel, ts}
 //	POST /_dev/reactions                 {user, channel, ts, name}
+//	POST /_dev/channels                  {name, kind?: channel|private, members} -> {ok, channel}
 //	POST /_dev/channels/join, …/leave    {user, channel}
 //	POST /_dev/actions                   {user, channel, ts, action_id, block_id?, value?, forge?} -> {ok, delivered, acked, ack_ms}
 //	GET  /_dev/views?user=               {views}: open modals, the visible one first, then the Home tab
@@ -61,16 +62,27 @@
 //	POST /_dev/views/ID/close            {user}
 //	POST /_dev/views/ID/actions          {user, action_id, value?}
 //	POST /_dev/commands                  {user, channel, command, text?}
-//	POST /_dev/home                      {user}
+//	POST /_dev/shortcuts                 {user, channel, ts, callback_id}; a global one without channel and ts
+//	POST /_dev/home                      {user, tab?: home|messages}
+//	GET  /_dev/assistant?user=           {threads}: titles, suggested prompts and what the app says it is doing
+//	POST /_dev/assistant                 {user, channel?} -> {ok, channel, thread_ts}: begins a thread with the assistant
+//	POST /_dev/assistant/stop            {user, channel, ts}: of the thread
 //	POST /_dev/envelopes                 {type, payload}: any envelope, delivered once
 //	GET  /_dev/calls?after=              {calls}: what went over the wire, tokens left out
 //	POST /_dev/faults                    see [Fault]; DELETE removes them all
 //	GET  /_dev/events                    server-sent events: what changed, to be fetched
 //
+// Bots write by POST /_dev/messages, too: the user deploybot is an app's bot
+// (bot_id, bot_profile and user), weekly-report a workflow's (bot_message,
+// bot_id and username, no user). Files are fetched from url_private_download
+// with the bot token, if the app has files:read; everybody else is sent to a
+// page to sign in, which is what Slack does.
+//
 // value forges a button's value (the button need not exist then), and chooses
 // in a select; forge is merged into the payload. Each notice of /_dev/events
 // is {"type": …} with message, message_changed, message_deleted or ephemeral
-// {channel, ts, thread_ts}, view or view_closed {user, view_id, view_type},
-// socket {connections}, typing {channel, thread_ts, status}, workspace (who is
-// in which channel, or what the app is granted), or call {seq, kind, name}.
+// {channel, ts, thread_ts, author, mentions: [user]}, view or view_closed {user, view_id, view_type},
+// socket {connections}, typing {channel, thread_ts, status}, agent {channel,
+// thread_ts} (its title, prompts or session), workspace (who is in which
+// channel, or what the app is granted), or call {seq, kind, name}.
 package devslack

@@ -51,6 +51,9 @@ func (s *Server) messagePosted(t *timeline, m *Message) {
 	if mentions && ch.Kind != KindIM && m.User != s.ws.App.BotUserID {
 		mention := shown.clone()
 		mention.Type = "app_mention"
+		if mention.Subtype == "file_share" {
+			mention.Subtype = "" // a mention with files is a mention
+		}
 		s.emit("app_mention", ch, messageEvent{Message: mention, Channel: ch.ID, EventTS: m.TS})
 	}
 	s.emit("message."+ch.scopePrefix(), ch, event)

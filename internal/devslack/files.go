@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"path"
+	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // File is something that was uploaded, as Slack describes it in messages.
@@ -54,24 +53,11 @@ func (s *Server) filesGetUploadURL(c *apiCall) (reply, error) {
 	case c.args.str("snippet_type") != "" && length > 1<<20:
 		return nil, fail("snippet_too_large")
 	}
-	now := time.Now().Unix()
-	f := &File{ID: slackID("F"), Created: now, Timestamp: now, Name: name, Title: name, User: s.ws.App.BotUserID,
-		Size: length, Mode: "hosted", AltText: c.args.str("alt_txt"), Channels: []string{}}
-	f.Mimetype, f.Filetype, f.PrettyType = fileType(name)
+	f := newFile(name, s.ws.App.BotUserID, length)
+	f.AltText = c.args.str("alt_txt")
 	secret := hexID(16)
 	s.uploads[secret] = f
 	return reply{"upload_url": c.origin + "/_upload/" + secret, "file_id": f.ID}, nil
-}
-
-func fileType(name string) (mimetype, filetype, pretty string) {
-	switch path.Ext(name) {
-	case ".json":
-		return "application/json", "json", "JSON"
-	case ".png":
-		return "image/png", "png", "PNG"
-	default: // never text/html: a download must not become a page of this host
-		return "text/plain", "text", "Plain Text"
-	}
 }
 
 // serveUpload takes a file's content. The secret in the URL is the permission.
@@ -169,9 +155,7 @@ func (s *Server) filesCompleteUpload(c *apiCall) (reply, error) {
 			f.Channels = []string{t.channel.ID}
 			f.IsPublic = t.channel.Kind == KindChannel
 		}
-		f.URLPrivate = c.origin + "/files-pri/" + s.ws.Team.ID + "-" + f.ID
-		f.URLPrivateDownload = f.URLPrivate + "/download"
-		f.Permalink = c.origin + "/files/" + f.ID
+		s.locate(f, c.origin)
 		if err := s.commit(record{File: f}); err != nil {
 			return nil, err
 		}
@@ -222,12 +206,20 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	_, id, _ := strings.Cut(r.PathValue("file"), "-")
 	s.mu.Lock()
 	f := s.files[id]
-	token := s.ws.App.BotToken
-	allowed := r.Header.Get("Authorization") == "Bearer "+token || s.samePage(r)
+	forApp := r.Header.Get("Authorization") == "Bearer "+s.ws.App.BotToken && s.app.needs("files:read") == nil
+	allowed := forApp || s.samePage(r)
 	s.mu.Unlock()
-	if f == nil || !allowed {
-		http.Error(w, "no such file, or not allowed", http.StatusNotFound)
+	switch {
+	case !allowed:
+		http.Redirect(w, r, "/signin?"+url.Values{"redir": {r.URL.Path}}.Encode(), http.StatusFound)
 		return
+	case f == nil:
+		http.Error(w, "no such file", http.StatusNotFound)
+		return
+	}
+	contentType := f.shownAs()
+	if forApp {
+		contentType = f.Mimetype
 	}
 	data := f.content
 	if s.store.dir != "" {
@@ -237,7 +229,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	w.Header().Set("Content-Type", f.Mimetype+"; charset=utf-8")
+	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "sandbox")
 	w.Write(data) // a client that has gone away is not our trouble

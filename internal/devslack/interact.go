@@ -80,6 +80,9 @@ func (s *Server) Click(ctx context.Context, req ActionRequest) (Receipt, error) 
 func (s *Server) click(req ActionRequest) (*delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.app.NoInteractivity {
+		return nil, refuse("interactivity_disabled", "the app's manifest does not enable interactivity")
+	}
 	t := s.timelines[req.Channel]
 	if t == nil {
 		return nil, missing("channel_not_found")
@@ -239,6 +242,10 @@ func (c *Channel) payloadName() string {
 // interact dispatches an interactive payload. s.mu is held.
 func (s *Server) interact(payload map[string]any) *delivery {
 	d := &delivery{kind: envelopeInteractive, payload: payload}
+	switch payload["type"] {
+	case "message_action", "shortcut", "view_closed":
+		d.bare = true
+	}
 	d.lost = s.takeSocketFault(faultLoseClick) != nil
 	s.dispatch(d)
 	return d

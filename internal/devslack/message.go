@@ -18,6 +18,7 @@ type Message struct {
 	Hidden       bool            `json:"hidden,omitempty"`
 	User         string          `json:"user,omitempty"`
 	BotID        string          `json:"bot_id,omitempty"`
+	Username     string          `json:"username,omitempty"` // of a bot without a user
 	AppID        string          `json:"app_id,omitempty"`
 	BotProfile   *BotProfile     `json:"bot_profile,omitempty"`
 	ClientMsgID  string          `json:"client_msg_id,omitempty"`
@@ -33,7 +34,10 @@ type Message struct {
 	Attachments  json.RawMessage `json:"attachments,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 	Files        []*File         `json:"files,omitempty"`
+	Upload       *bool           `json:"upload,omitempty"` // beside the files of a message
 	Reactions    []Reaction      `json:"reactions,omitempty"`
+	// AssistantThread is set in the first message of an assistant's thread.
+	AssistantThread *AssistantThread `json:"assistant_app_thread,omitempty"`
 
 	ReplyCount      int      `json:"reply_count,omitempty"`
 	ReplyUsersCount int      `json:"reply_users_count,omitempty"`
@@ -60,6 +64,8 @@ type BotProfile struct {
 	Deleted bool              `json:"deleted"`
 	Updated int64             `json:"updated"`
 	TeamID  string            `json:"team_id"`
+	// Workflow marks the bot of a workflow.
+	Workflow bool `json:"is_workflow_bot,omitempty"`
 }
 
 // Reaction is one emoji on a message, with everybody who put it there.

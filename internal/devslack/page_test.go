@@ -249,21 +249,23 @@ func (s *stage) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until waits for an expression to become true. The page says when it changes:
-// there is nothing to poll.
+// until waits for an expression to become true. The page says when it changes,
+// and where the focus goes: there is nothing to poll.
 func (s *stage) until(expression string) {
 	s.t.Helper()
 	const wait = `new Promise((done) => {
 		const holds = () => { try { return Boolean(%s); } catch { return false; } };
 		if (holds()) return done(true);
-		const observer = new MutationObserver(() => { if (holds()) { observer.disconnect(); done(true); } });
+		const look = () => { if (holds()) { observer.disconnect(); document.removeEventListener("focusin", look); done(true); } };
+		const observer = new MutationObserver(look);
 		observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+		document.addEventListener("focusin", look);
 	})`
 	ctx, cancel := context.WithTimeout(s.tab, 15*time.Second)
 	defer cancel()
 	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(wait, expression), chromedp.EvalAwaitPromise)); err != nil {
 		s.shot("failed")
-		page, _ := chromedp.Run(s.tab, chromedp.Evaluate[string](`document.body.innerText`)) // only to explain the failure
+		page, _ := chromedp.Run(s.tab, chromedp.Evaluate[string](`"focus on " + document.activeElement.outerHTML.slice(0, 300) + "\n" + document.body.innerText`)) // only to explain the failure
 		s.t.Fatalf("never true: %s (%v)\nThe page shows:\n%s", expression, err, page)
 	}
 }
@@ -772,7 +774,7 @@ func testPeople(s *stage) {
 	s.say("to be deleted")
 	s.see("message", "to be deleted")
 	if !s.view.phone {
-		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="edit-message"]')[0].click()`))
+		s.eval(`document.querySelectorAll('[data-testid="message-menu"]')[0].click(), document.querySelector('[data-testid="edit-message"]').click()`)
 		if got := s.eval(`document.querySelector('[data-testid="edit-text"]').value`); got != "@bob look at `mail @carol`" {
 			s.t.Errorf("to be edited: %q", got)
 		}
@@ -780,7 +782,7 @@ func testPeople(s *stage) {
 		s.press("edit-save")
 		s.see("edited", "(edited)")
 		s.see("message", "look at mail @carol twice")
-		s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll('[data-testid="delete-message"]')[1].click()`))
+		s.eval(`document.querySelectorAll('[data-testid="message-menu"]')[1].click(), [...document.querySelectorAll('[data-testid="delete-message"]')].at(-1).click()`)
 		s.press("confirm-ok")
 		s.until(`document.querySelectorAll('[data-testid="message"]').length === 1`)
 	}
@@ -792,8 +794,15 @@ func testPeople(s *stage) {
 	if _, err := s.srv.SendMessage(MessageRequest{User: s.user("alice"), Channel: s.channel("random"), Text: "elsewhere"}); err != nil {
 		s.t.Fatal(err)
 	}
+	random := `document.querySelector('[data-channel-id="` + s.channel("random") + `"]')`
+	s.until(random + `.classList.contains("unread") && !` + random + `.querySelector(".count")`)
+	if _, err := s.srv.SendMessage(MessageRequest{User: s.user("alice"), Channel: s.channel("random"), Text: "<@" + s.user("bob") + "> and <@" + s.user("carol") + ">"}); err != nil {
+		s.t.Fatal(err)
+	}
 	s.until(`document.title.startsWith("(1) ")`)
-	s.until(`document.querySelector('[data-channel-id="` + s.channel("random") + `"] .count').textContent === "1"`)
+	s.until(random + `.querySelector(".count").textContent === "1"`)
+	s.see("others-new", "1") // carol's
+	s.shot("unread")
 	s.become("gus")
 	s.until(`!document.querySelector('[data-channel-id="` + s.channel("random") + `"]')`)
 }

@@ -2,7 +2,9 @@ package devslack
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"time"
 )
 
 // What people do, other than using elements: write, edit, delete, react,
@@ -14,6 +16,8 @@ type MessageRequest struct {
 	Channel  string `json:"channel"`
 	Text     string `json:"text"`
 	ThreadTS string `json:"thread_ts,omitempty"`
+	// Files may come without a text.
+	Files []Attachment `json:"files,omitempty"`
 }
 
 // SendMessage posts what a person typed and returns its ts. Mentions are kept
@@ -26,20 +30,18 @@ func (s *Server) SendMessage(req MessageRequest) (string, error) {
 		return "", err
 	}
 	switch {
-	case req.Text == "":
-		return "", refuse("no_text", "a message needs a text")
+	case req.Text == "" && len(req.Files) == 0:
+		return "", refuse("no_text", "a message needs a text, or files")
 	case len([]rune(req.Text)) > maxPostText:
 		return "", refuse("msg_too_long", "Slack's client doesn't send that much")
 	case t.thread(req.ThreadTS) != nil:
 		return "", missing("thread_not_found")
 	}
-	text, blocks := typedText(req.Text)
-	m := &Message{Type: "message", User: u.ID, Team: u.TeamID, Text: text, TS: t.nextTS(), ThreadTS: req.ThreadTS, Blocks: blocks}
-	if u.Kind == KindBot {
-		m.BotID, m.AppID, m.BotProfile, m.Blocks = u.BotID, u.AppID, s.botProfile(u), nil
-	} else {
-		m.ClientMsgID = uuid()
+	m, err := s.typed(t.channel, u, req)
+	if err != nil {
+		return "", err
 	}
+	m.TS, m.ThreadTS = t.nextTS(), req.ThreadTS
 	if u.TeamID != s.ws.Team.ID {
 		m.UserTeam, m.SourceTeam = u.TeamID, u.TeamID
 	}
@@ -47,6 +49,35 @@ func (s *Server) SendMessage(req MessageRequest) (string, error) {
 		m.ParentUserID = parent.User
 	}
 	return m.TS, s.post(t, m)
+}
+
+// typed is the message that somebody writes, but for where it stands. Bots
+// write through the Web API: an app's message names its bot user, a workflow's
+// is a bot_message and names none.
+func (s *Server) typed(ch *Channel, u *User, req MessageRequest) (*Message, error) {
+	m := &Message{Type: "message", User: u.ID, Team: u.TeamID, ClientMsgID: uuid()}
+	if req.Text != "" {
+		m.Text, m.Blocks = typedText(req.Text)
+	}
+	if u.Kind == KindBot {
+		m.BotID, m.AppID, m.BotProfile, m.Blocks, m.ClientMsgID = u.BotID, u.AppID, s.botProfile(u), nil, ""
+	}
+	if u.Workflow {
+		m.User, m.Subtype, m.Username, m.BotProfile.Name = "", "bot_message", u.RealName, u.RealName
+	}
+	if len(req.Files) == 0 {
+		return m, nil
+	}
+	files, err := s.attach(ch, u, req.Files)
+	if err != nil {
+		return nil, err
+	}
+	no := false
+	m.Files, m.Upload, m.ClientMsgID = files, &no, ""
+	if m.Subtype == "" {
+		m.Subtype = "file_share"
+	}
+	return m, nil
 }
 
 // place finds where somebody writes, and whether they can.
@@ -165,16 +196,12 @@ type MembershipRequest struct {
 }
 
 // Join adds somebody to a channel and says so in it, as Slack does.
-func (s *Server) Join(req MembershipRequest) error {
-	return s.setMembership(req, "channel_join", "member_joined_channel", "has joined the channel")
-}
+func (s *Server) Join(req MembershipRequest) error { return s.setMembership(req, true) }
 
 // Leave takes somebody out of a channel.
-func (s *Server) Leave(req MembershipRequest) error {
-	return s.setMembership(req, "channel_leave", "member_left_channel", "has left the channel")
-}
+func (s *Server) Leave(req MembershipRequest) error { return s.setMembership(req, false) }
 
-func (s *Server) setMembership(req MembershipRequest, subtype, event, words string) error {
+func (s *Server) setMembership(req MembershipRequest, joining bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, u := s.timelines[req.Channel], s.ws.user(req.User)
@@ -186,12 +213,18 @@ func (s *Server) setMembership(req MembershipRequest, subtype, event, words stri
 	case t.channel.Kind == KindIM || u.Kind == KindDeactivated:
 		return refuse("invalid_membership", "the members of a direct conversation are fixed, and deactivated users are in no channel")
 	}
-	joining := subtype == "channel_join"
+	return s.member(t, u, joining)
+}
+
+// member adds somebody to a channel, or takes them out. s.mu is held.
+func (s *Server) member(t *timeline, u *User, joining bool) error {
 	if t.channel.has(u.ID) == joining {
 		return nil
 	}
+	subtype, event, words := "channel_leave", "member_left_channel", "has left the channel"
 	changed := *t.channel
 	if joining {
+		subtype, event, words = "channel_join", "member_joined_channel", "has joined the channel"
 		changed.Members = append(slices.Clone(changed.Members), u.ID)
 	} else {
 		changed.Members = slices.DeleteFunc(slices.Clone(changed.Members), func(id string) bool { return id == u.ID })
@@ -200,10 +233,49 @@ func (s *Server) setMembership(req MembershipRequest, subtype, event, words stri
 		return err
 	}
 	s.hub.publish(map[string]any{"type": "workspace"})
-	s.emit(event, t.channel, map[string]any{"type": event, "user": u.ID, "channel": req.Channel,
+	s.emit(event, t.channel, map[string]any{"type": event, "user": u.ID, "channel": t.channel.ID,
 		"channel_type": "C", "team": u.TeamID, "event_ts": stampNow()})
 	return s.post(t, &Message{Type: "message", Subtype: subtype, User: u.ID, TS: t.nextTS(), Text: "<@" + u.ID + "> " + words})
 }
+
+// ChannelRequest makes a channel. Its members come from the request; our bot
+// and the person who makes it can be among them like anybody else.
+type ChannelRequest struct {
+	Name    string   `json:"name"`
+	Kind    Kind     `json:"kind,omitempty"` // channel, the default, or private
+	Members []string `json:"members"`
+}
+
+// CreateChannel makes a channel.
+func (s *Server) CreateChannel(req ChannelRequest) (Channel, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := cmp.Or(req.Kind, KindChannel)
+	switch {
+	case !channelName.MatchString(req.Name):
+		return Channel{}, refuse("invalid_name", "a channel's name has up to 80 lower-case letters, digits, - and _")
+	case kind != KindChannel && kind != KindPrivate:
+		return Channel{}, refuse("invalid_kind", "kind is channel or private")
+	case slices.ContainsFunc(s.channels, func(c *Channel) bool { return c.Kind != KindIM && c.Name == req.Name }):
+		return Channel{}, refuse("name_taken", "there is a channel of that name")
+	}
+	ch := &Channel{ID: slackID("C"), Name: req.Name, Kind: kind, Members: slices.Clone(req.Members), Created: time.Now().Unix()}
+	for _, id := range ch.Members {
+		if u := s.ws.user(id); u == nil || u.Kind == KindDeactivated {
+			return Channel{}, missing("user_not_found")
+		}
+	}
+	if len(ch.Members) > 0 {
+		ch.Creator = ch.Members[0]
+	}
+	if err := s.commit(record{Channel: ch}); err != nil {
+		return Channel{}, err
+	}
+	s.hub.publish(map[string]any{"type": "workspace"})
+	return *ch, nil
+}
+
+var channelName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,79}$`)
 
 // CommandRequest is a person giving a slash command.
 type CommandRequest struct {
@@ -252,23 +324,39 @@ func (s *Server) command(req CommandRequest) (*delivery, *responseURL, error) {
 	return d, use, nil
 }
 
+// HomeRequest is a person opening a tab of the app: home, or messages.
+type HomeRequest struct {
+	User string `json:"user"`
+	Tab  string `json:"tab,omitempty"`
+}
+
 // OpenHome is a person opening the app's Home tab.
-func (s *Server) OpenHome(user string) error {
+func (s *Server) OpenHome(user string) error { return s.OpenTab(HomeRequest{User: user}) }
+
+// OpenTab is a person opening one of the app's tabs, which it is told of. Of
+// its messages only an agent is told.
+func (s *Server) OpenTab(req HomeRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, err := s.actor(user)
+	u, err := s.actor(req.User)
 	if err != nil {
 		return err
 	}
-	if !s.app.HomeTab {
+	tab := cmp.Or(req.Tab, "home")
+	switch {
+	case tab == "messages" && !s.app.AgentView:
+		return nil
+	case tab != "home" && tab != "messages":
+		return refuse("invalid_tab", "tab is home or messages")
+	case tab == "home" && !s.app.HomeTab:
 		return refuse("home_tab_disabled", "the app has no Home tab")
 	}
 	t, err := s.openIM(u)
 	if err != nil {
 		return refuse("no_direct_conversation", err.Error())
 	}
-	event := map[string]any{"type": "app_home_opened", "user": u.ID, "channel": t.channel.ID, "tab": "home", "event_ts": stampNow()}
-	if v := s.views.home(u.ID); v != nil {
+	event := map[string]any{"type": "app_home_opened", "user": u.ID, "channel": t.channel.ID, "tab": tab, "event_ts": stampNow()}
+	if v := s.views.home(u.ID); v != nil && tab == "home" {
 		event["view"] = v.copy()
 	}
 	s.emit("app_home_opened", nil, event)

@@ -106,7 +106,7 @@ func TestKilledProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		messages, err := s.Messages(w.Channels[0].ID, "")
-		if err != nil || len(messages) != 1 || messages[0].TS != ts || s.Workspace().App != w.App {
+		if err != nil || len(messages) != 1 || messages[0].TS != ts || s.Workspace().App.Identity != w.App.Identity {
 			t.Errorf("messages %s, %v", encode(messages), err)
 		}
 		if err := s.Close(); err != nil {
@@ -457,7 +457,7 @@ func TestLoopback(t *testing.T) {
 	}
 	defer res.Body.Close()
 	var w Workspace
-	if err := json.NewDecoder(res.Body).Decode(&w); err != nil || w.App != s.Workspace().App {
+	if err := json.NewDecoder(res.Body).Decode(&w); err != nil || w.App.Identity != s.Workspace().App.Identity {
 		t.Errorf("%+v, %v", w, err)
 	}
 	if err := s.Close(); err != nil {

@@ -31,6 +31,7 @@ func (s *Server) userObject(u *User) reply {
 		"profile": profile, "is_bot": u.Kind == KindBot, "is_app_user": false, "updated": 1700000000}
 	if u.Kind == KindBot {
 		profile["api_app_id"], profile["bot_id"], profile["always_active"] = u.AppID, u.BotID, true
+		out["is_workflow_bot"] = u.Workflow
 	}
 	if u.Kind == KindDeactivated {
 		out["is_forgotten"] = false

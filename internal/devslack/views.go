@@ -3,6 +3,9 @@ package devslack
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -360,6 +363,14 @@ func (v *View) enter(values map[string]map[string]any) error {
 	return nil
 }
 
+// hasInput reports whether an input block has this block_id: only there can an
+// error be shown.
+func (v *View) hasInput(blockID string) bool {
+	return slices.ContainsFunc(elements(v.Blocks), func(e element) bool {
+		return e.blockID == blockID && e.block["type"] == "input"
+	})
+}
+
 // incomplete checks what Slack's client checks before it sends: inputs that
 // are not optional have a value, texts have their length.
 func (v *View) incomplete() map[string]string {
@@ -380,15 +391,66 @@ func (v *View) incomplete() map[string]string {
 			}
 			continue
 		}
-		if least, ok := number(e.fields["min_length"]); ok && isText && len([]rune(text)) < least {
-			errs[e.blockID] = fmt.Sprintf("Enter at least %d characters.", least)
-		}
-		if most, ok := number(e.fields["max_length"]); ok && isText && len([]rune(text)) > most {
-			errs[e.blockID] = fmt.Sprintf("Enter at most %d characters.", most)
+		if problem := e.unfit(text, list); problem != "" {
+			errs[e.blockID] = problem
 		}
 	}
 	return errs
 }
+
+// unfit says what Slack's client finds wrong with what was entered; it knows
+// the element's own bounds. Empty: nothing.
+func (e element) unfit(text string, list []any) string {
+	if least, ok := number(e.fields["min_length"]); ok && len([]rune(text)) < least {
+		return fmt.Sprintf("Enter at least %d characters.", least)
+	}
+	if most, ok := number(e.fields["max_length"]); ok && len([]rune(text)) > most {
+		return fmt.Sprintf("Enter at most %d characters.", most)
+	}
+	if most, ok := number(e.fields["max_selected_items"]); ok && len(list) > most {
+		return fmt.Sprintf("Choose at most %d.", most)
+	}
+	switch e.kind {
+	case "number_input":
+		return e.unfitNumber(text)
+	case "email_text_input":
+		if at := strings.Index(text, "@"); at < 1 || at == len(text)-1 || strings.ContainsAny(text, " \t\n") {
+			return "Enter a valid email address."
+		}
+	case "url_text_input":
+		if u, err := url.Parse(text); err != nil || u.Scheme == "" || u.Host == "" {
+			return "Enter a valid URL."
+		}
+	}
+	return ""
+}
+
+func (e element) unfitNumber(text string) string {
+	n, ok := new(big.Rat).SetString(text)
+	if !ok || !typedNumber.MatchString(text) {
+		return "Enter a number."
+	}
+	if e.fields["is_decimal_allowed"] != true && !n.IsInt() {
+		return "Enter a whole number."
+	}
+	bound := func(name string) *big.Rat {
+		text, _ := e.fields[name].(string)
+		b, ok := new(big.Rat).SetString(text)
+		if !ok {
+			return nil
+		}
+		return b
+	}
+	if least := bound("min_value"); least != nil && n.Cmp(least) < 0 {
+		return "Enter a number of at least " + e.fields["min_value"].(string) + "."
+	}
+	if most := bound("max_value"); most != nil && n.Cmp(most) > 0 {
+		return "Enter a number of at most " + e.fields["max_value"].(string) + "."
+	}
+	return ""
+}
+
+var typedNumber = regexp.MustCompile(`^-?[0-9]{1,50}(\.[0-9]{1,50})?$`)
 
 func number(v any) (int, bool) {
 	n, ok := v.(json.Number)
@@ -449,7 +511,7 @@ func (s *Server) submitted(id string, result SubmitResult, answer json.RawMessag
 		View   json.RawMessage   `json:"view"`
 	}
 	if len(answer) > 0 && json.Unmarshal(answer, &a) != nil {
-		return result, refuse("invalid_response", "the app's answer is no submission response")
+		return result, refuse("invalid_response", "the app's answer is no response to a submission")
 	}
 	result.ResponseAction, result.Errors = a.Action, a.Errors
 	s.mu.Lock()
@@ -467,6 +529,11 @@ func (s *Server) submitted(id string, result SubmitResult, answer json.RawMessag
 	case "errors":
 		if len(a.Errors) == 0 {
 			return result, refuse("invalid_response", "response_action errors without errors")
+		}
+		for id := range a.Errors {
+			if !v.hasInput(id) {
+				return result, refuse("invalid_response", "response_action errors for "+printable(id)+", which is no input block of the view")
+			}
 		}
 	case "update", "push":
 		next, err := s.readView(a.View, "modal")

@@ -41,6 +41,8 @@ type User struct {
 	BotID string `json:"bot_id,omitempty"`
 	AppID string `json:"app_id,omitempty"`
 	Admin bool   `json:"is_admin,omitempty"`
+	// Workflow marks the bot of a workflow: its messages name no user.
+	Workflow bool `json:"is_workflow_bot,omitempty"`
 }
 
 // Channel is any conversation. An IM has the bot and one user as its members.
@@ -80,8 +82,13 @@ type Identity struct {
 // manifest switches on.
 type Installed struct {
 	Identity
-	HomeTab     bool `json:"home_tab"`
-	MessagesTab bool `json:"messages_tab"`
+	HomeTab       bool             `json:"home_tab"`
+	MessagesTab   bool             `json:"messages_tab"`
+	AgentView     bool             `json:"agent_view"`
+	AssistantView bool             `json:"assistant_view"`
+	Commands      []string         `json:"commands"`
+	Usage         map[string]Usage `json:"usage,omitempty"`
+	Shortcuts     []Shortcut       `json:"shortcuts"`
 }
 
 // Workspace is what GET /_dev/workspace answers.
@@ -120,11 +127,13 @@ func newSeed() *seed {
 	external.TeamID = slackID("T")
 	otherBot := person("deploybot", "deploybot", KindBot)
 	otherBot.BotID, otherBot.AppID = slackID("B"), slackID("A")
+	workflow := person("weekly-report", "Weekly report", KindBot)
+	workflow.BotID, workflow.AppID, workflow.Workflow = slackID("B"), slackID("A"), true
 	bot := &User{ID: app.BotUserID, Name: app.Name, RealName: app.Name, Kind: KindBot, TeamID: team.ID, BotID: app.BotID, AppID: app.ID}
 	return &seed{
 		Team: team,
 		Users: []*User{alice, bob, carol, person("gus", "Gus Guest", KindGuest), external,
-			person("dora", "Dora Departed", KindDeactivated), otherBot, bot},
+			person("dora", "Dora Departed", KindDeactivated), otherBot, workflow, bot},
 		Groups: []*Group{{ID: slackID("S"), Name: "On call", Handle: "oncall", Users: []string{bob.ID, carol.ID}}},
 		App:    app,
 		Secret: hexID(12),

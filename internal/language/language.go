@@ -59,11 +59,18 @@ func (l *Language) UnmarshalText(text []byte) (err error) {
 }
 
 // T is a text of ours. It takes a constant: the test that finds what has to be translated reads the sources.
-func (l Language) T(english string) string { return l.Recorded(english) }
+func (l Language) T(english string) string {
+	if l == Chinese {
+		if t, ok := chinese[english]; ok {
+			return t
+		}
+	}
+	return english
+}
 
 // Tf is a text of ours with something in it, as fmt.Sprintf. The format is a constant.
 func (l Language) Tf(format string, args ...any) string {
-	return fmt.Sprintf(l.Recorded(format), args...)
+	return fmt.Sprintf(l.T(format), args...)
 }
 
 // Count is a number with its noun: Count(2, "secret", "secrets"). A language without plurals translates the second.
@@ -74,23 +81,13 @@ func (l Language) Count(n int, one, many string) string {
 		}
 		return Number(n) + " " + many
 	}
-	return Number(n) + " " + l.Recorded(many)
+	return Number(n) + " " + l.T(many)
 }
 
 // Later is a text whose words were noted by others, as a format and what goes into it: those who noted it are found by the
 // test.
 func (l Language) Later(format string, args ...any) string {
-	return fmt.Sprintf(l.Recorded(format), args...)
-}
-
-// Recorded translates a sentence that was journalled in English, if it is one that we always say in the same words.
-func (l Language) Recorded(sentence string) string {
-	if l == Chinese {
-		if t, ok := chinese[sentence]; ok {
-			return t
-		}
-	}
-	return sentence
+	return fmt.Sprintf(l.T(format), args...)
 }
 
 // Number writes a number with its thousands.

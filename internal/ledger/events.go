@@ -58,7 +58,10 @@ func ClaimOrigin(o Origin) Claim               { return o.claim() }
 func ClaimShown(approval, ch, ts string) Claim { return claim("shown", approval, ch, ts) }
 func ClaimOutcome(run, call string) Claim      { return claim("outcome", run, call) }
 func ClaimGrant(grant string) Claim            { return claim("grant", grant) }
-func ClaimGrantEnd(grant string) Claim         { return claim("grant_end", grant) }
+func ClaimFile(message int64, f string) Claim {
+	return claim("file", strconv.FormatInt(message, 10), f)
+}
+func ClaimGrantEnd(grant string) Claim { return claim("grant_end", grant) }
 
 // ActorKind says what sort of party an actor is.
 type ActorKind string
@@ -830,7 +833,7 @@ func (b *GrantGiven) Claims(Event) []Claim       { return []Claim{ClaimGrant(b.G
 func (b *GrantRevoked) Claims(Event) []Claim     { return []Claim{ClaimGrantEnd(b.Grant)} }
 func (b *MessageWithdrawn) Claims(Event) []Claim { return []Claim{ClaimTaken(b.Message)} }
 func (b *FileSaved) Claims(Event) []Claim {
-	return []Claim{claim("file", strconv.FormatInt(b.Message, 10), b.File)}
+	return []Claim{ClaimFile(b.Message, b.File)}
 }
 func (b *Erased) Claims(Event) []Claim { return nil }
 

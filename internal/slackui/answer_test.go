@@ -80,7 +80,7 @@ func TestMarkdown(t *testing.T) {
 		{"fence in a fence", "````\n```\n````", "pre: ```"},
 		{"open fence", "```\na\n", "pre: a\n"},
 		{"empty fence", "```\n```", ""},
-		{"table", "| a | b |\n|---|---|\n| 1 | 2 |", "pre: | a | b |\n|---|---|\n| 1 | 2 |"},
+		{"table", "| a | b |\n|---|---|\n| 1 | 2 |", "pre: a | b\n--+--\n1 | 2"},
 		{"quote", "> a\n> b\nc", "quote: a\nb\np: c"},
 		{"windows lines", "a\r\nb  \r\nc", "p: a\nb\nc"},
 		{"hidden characters", "a\u202Eb\u00A0c ⚠\uFE0F", `p: a\u{202E}b c ⚠` + "\uFE0F"},
@@ -124,34 +124,37 @@ func TestLongAnswers(t *testing.T) {
 		messages int
 	}{
 		{"one", strings.Repeat("word ", 500), 1},
-		{"paragraphs", strings.Repeat(strings.Repeat("word ", 100)+"\n\n", 60), 4},
+		{"paragraphs", strings.Repeat(strings.Repeat("word ", 100)+"\n\n", 40), 3},
 		{"one paragraph", strings.Repeat("word ", 6000), 3},
-		{"code", "```\n" + strings.Repeat("a line of code\n", 2000) + "```", 4},
+		{"code", "```\n" + strings.Repeat("a line of code\n", 2000) + "```", 3},
 		{"far too long", strings.Repeat("word ", 100_000), maxAnswerMessages},
-		{"styles", strings.Repeat("**a** `b` ", 5000), 10},
-		{"items", strings.Repeat("- x\n", 2000), 10},
-		{"emoji", strings.Repeat("👍", 6000), 8},
+		{"styles", strings.Repeat("**a** `b` ", 5000), 3},
+		{"items", strings.Repeat("- x\n", 2000), 3},
+		{"emoji", strings.Repeat("👍", 6000), 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := answerOf(ledger.RunSucceeded, c.in, "")
-			ids := map[string]bool{}
+			ids := map[ledger.Thing]bool{}
 			shown := ""
 			for _, r := range got {
+				ids[r.thing] = true
+				if r.thing.Kind == kindFile {
+					continue
+				}
 				check := checkMessage(r)
 				if len(check.problems) > 0 {
 					t.Fatalf("Slack would refuse it: %q", check.problems)
 				}
-				ids[r.thing.ID] = true
 				shown += check.shown.String()
 			}
 			if len(got) > maxAnswerMessages || len(got) > c.messages || len(ids) != len(got) {
 				t.Errorf("%d messages with the ids %v", len(got), ids)
 			}
-			if got[0].thing != (ledger.Thing{Kind: "answer", ID: "run-1"}) || len(got) > 1 && got[1].thing.ID != "run-1/2" {
+			if got[0].thing != (ledger.Thing{Kind: "answer", ID: "run-1"}) || len(got) > 1 && got[1].thing.ID != "run-1/2" && got[1].thing.Kind != kindFile {
 				t.Errorf("things %v", got[0].thing)
 			}
 			squeeze := strings.NewReplacer(" ", "", "\n", "", "*", "", "`", "", "-", "").Replace
-			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && !strings.Contains(shown, "in the journal, run run-1") {
+			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && (len(got) != 2 || got[1].thing.Kind != kindFile || !strings.Contains(shown, "in the journal, run run-1")) {
 				t.Error("something is missing and nothing says so")
 			}
 		})
@@ -277,13 +280,13 @@ func TestANoIsNoError(t *testing.T) {
 		ledger.SourceUser: "denied", ledger.SourceTimeout: "not performed", ledger.SourceAbort: "stopped, not performed",
 		ledger.SourceUndeliverable: "not performed", ledger.SourcePolicy: "not allowed", ledger.SourceLoopGuard: "not asked again",
 	} {
-		words, status := finishedState(&ledger.ToolFinished{State: ledger.OutputDenied, Source: source})
+		words, status := testRenderer().finishedState(&ledger.ToolFinished{State: ledger.OutputDenied, Source: source})
 		if words != want || status != slack.TaskCardStatusPending {
 			t.Errorf("%s: %q, %s", source, words, status)
 		}
 	}
 	for _, code := range []string{"EXIT_STATUS", codeUnknown, codeAborted} {
-		if _, status := finishedState(&ledger.ToolFinished{State: ledger.OutputError, Code: code}); status != slack.TaskCardStatusError {
+		if _, status := testRenderer().finishedState(&ledger.ToolFinished{State: ledger.OutputError, Code: code}); status != slack.TaskCardStatusError {
 			t.Errorf("%s: %s", code, status)
 		}
 	}
@@ -304,16 +307,16 @@ func TestSpent(t *testing.T) {
 		calls []*ledger.Call
 		want  string
 	}{
-		{25, nil, "after 25 s"},
-		{25, []*ledger.Call{ask(1, 24)}, "after 2 s, waited 23 s for people"},
-		{25, []*ledger.Call{{}, ask(1, 10), ask(2, 5), ask(8, 12), ask(20, 24)}, "after 10 s, waited 15 s for people"},
-		{25, []*ledger.Call{ask(8, 12), ask(1, 10)}, "after 14 s, waited 11 s for people"},
-		{25, []*ledger.Call{ask(1, 0)}, "after 1 s, waited 24 s for people"},
-		{2.5, []*ledger.Call{ask(1, 1.4)}, "after 2.1 s"},
-		{120, []*ledger.Call{ask(0, 120)}, "at once, waited 2 min 0 s for people"},
+		{25, nil, "Failed after 25 s"},
+		{25, []*ledger.Call{ask(1, 24)}, "Failed after 2 s, waited 23 s for people"},
+		{25, []*ledger.Call{{}, ask(1, 10), ask(2, 5), ask(8, 12), ask(20, 24)}, "Failed after 10 s, waited 15 s for people"},
+		{25, []*ledger.Call{ask(8, 12), ask(1, 10)}, "Failed after 14 s, waited 11 s for people"},
+		{25, []*ledger.Call{ask(1, 0)}, "Failed after 1 s, waited 24 s for people"},
+		{2.5, []*ledger.Call{ask(1, 1.4)}, "Failed after 2.1 s"},
+		{120, []*ledger.Call{ask(0, 120)}, "Failed at once, waited 2 min 0 s for people"},
 	} {
-		run := &ledger.Run{StartedAt: start, EndedAt: at(c.end), Calls: c.calls}
-		if got := spent(afterwards, run); got != c.want {
+		run := &ledger.Run{StartedAt: start, EndedAt: at(c.end), Calls: c.calls, Finished: &ledger.RunFinished{Status: ledger.RunFailed}}
+		if got := testRenderer().progressTitle(run); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -361,7 +364,7 @@ func TestAnswerFarTooLong(t *testing.T) {
 		"secrets":    strings.Repeat(key+" ", 1<<19),
 		"white":      "word" + strings.Repeat(" ", 10<<20) + "word",
 		"private":    "word\n-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIabc\n", 1<<20),
-		"as it fits": strings.Repeat("word ", 10_000),
+		"as it fits": strings.Repeat("word ", 5_000),
 	} {
 		run := &ledger.Run{ID: "run_1", Finished: &ledger.RunFinished{Status: ledger.RunSucceeded, Answer: answer}}
 		var all []rendering
@@ -379,7 +382,7 @@ func TestAnswerFarTooLong(t *testing.T) {
 			}
 			text += string(b)
 		}
-		if says := strings.Contains(text, "The answer is longer than this"); says != (name != "as it fits") || len(all) > maxAnswerMessages {
+		if says := strings.Contains(text, "This is the beginning."); says != (name != "as it fits") || len(all) > maxAnswerMessages {
 			t.Errorf("%s: %d messages, it says that there is more: %t", name, len(all), says)
 		}
 		if strings.Contains(text, "AKIA") || strings.Contains(text, "MII") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 )
 
@@ -68,24 +69,19 @@ var (
 	hexText = regexp.MustCompile(`^[0-9a-f]+$`)
 )
 
-// dateFormat shows a moment in the reader's own time zone.
-const (
-	dateFormat        = "{date_short_pretty} at {time}"
-	dateFormatSeconds = "{date_short_pretty} at {time_secs}"
-)
-
 func utc(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
 
-func date(at time.Time) element {
+// dateFormat shows a moment in the reader's own time zone.
+func (v *renderer) dateFormat() string { return v.t("{date_short_pretty} at {time}") }
+
+func dateAs(at time.Time, format string) element {
 	fallback := utc(at)
-	return slack.NewRichTextSectionDateElement(at.Unix(), dateFormat, nil, &fallback)
+	return slack.NewRichTextSectionDateElement(at.Unix(), format, nil, &fallback)
 }
 
-// dateToken is the same in mrkdwn.
-func dateToken(at time.Time) string { return dateTokenAs(at, dateFormat) }
-
-func dateTokenAs(at time.Time, format string) string {
-	return "<!date^" + strconv.FormatInt(at.Unix(), 10) + "^" + format + "|" + utc(at) + ">"
+// dateToken is a moment in mrkdwn.
+func (v *renderer) dateToken(at time.Time) string {
+	return "<!date^" + strconv.FormatInt(at.Unix(), 10) + "^" + v.dateFormat() + "|" + utc(at) + ">"
 }
 
 // paragraph drops what is empty: Slack refuses a text element without text.
@@ -116,7 +112,7 @@ func preformatted(s string) *slack.RichTextPreformatted {
 		pre.Elements = append(pre.Elements, text(piece))
 	}
 	if len(pre.Elements) == 0 {
-		pre.Elements = []element{text("(empty)")}
+		pre.Elements = []element{text("∅")} // nothing at all
 	}
 	return pre
 }
@@ -160,17 +156,52 @@ func note(mrkdwn string) *slack.ContextBlock {
 	return slack.NewContextBlock("", t)
 }
 
+// plainText is text that Slack takes as it is: no mrkdwn, no emoji made of words.
+func plainText(s string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
+}
+
 func button(action, value, label string, style slack.Style) *slack.ButtonBlockElement {
-	t := slack.NewTextBlockObject(slack.PlainTextType, label, false, false)
-	b := slack.NewButtonBlockElement(action, value, t)
+	b := slack.NewButtonBlockElement(action, value, plainText(label))
 	b.Style = style
 	return b
+}
+
+// maxLabel is Slack's limit for what a screen reader says of a button, for a button's own text, and for the text and the
+// value of an option in a menu.
+const maxLabel = 75
+
+// about says to a screen reader what a button is about: several cards have buttons that look alike. It begins with what
+// stands on the button, for those who speak it. What is named was made visible before.
+func about(b *slack.ButtonBlockElement, what string) *slack.ButtonBlockElement {
+	b.AccessibilityLabel = asLong(b.Text.Text+": "+what, maxLabel)
+	return b
+}
+
+// menu is what opens behind the dots; nil if there is nothing in it. An option whose value Slack wouldn't take is left out.
+func menu(options ...*slack.OptionBlockObject) *slack.OverflowBlockElement {
+	var kept []*slack.OptionBlockObject
+	for _, o := range options {
+		if o != nil && utf8.RuneCountInString(o.Value) <= maxLabel {
+			kept = append(kept, o)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return slack.NewOverflowBlockElement(actionMore, kept...)
+}
+
+// choice is an option of a menu: a click on it is one on a button with this action and value.
+func choice(action, value, label string) *slack.OptionBlockObject {
+	return slack.NewOptionBlockObject(option(action, value), plainText(label), nil)
 }
 
 // A phrase is a sentence in the making, for people who see blocks and, word for
 // word, for those who get the fallback.
 type phrase struct {
 	v        *renderer
+	bold     bool // what is said now is strong
 	elements []element
 	plain    strings.Builder
 }
@@ -179,45 +210,67 @@ func (v *renderer) phrase() *phrase { return &phrase{v: v} }
 
 // say adds words of our own.
 func (p *phrase) say(words string) *phrase {
-	p.elements = append(p.elements, text(words))
+	if p.bold {
+		return p.strong(words)
+	}
+	return p.add(text(words), words)
+}
+
+// add adds an element and, for those who don't see it, its words.
+func (p *phrase) add(e element, words string) *phrase {
 	p.plain.WriteString(words)
+	if n := len(p.elements); n == 0 || !joined(p.elements[n-1], e) {
+		p.elements = append(p.elements, e)
+	}
 	return p
 }
 
-// strong adds words of our own that matter most.
-func (p *phrase) strong(words string) *phrase {
-	p.elements = append(p.elements, bold(words))
-	p.plain.WriteString(words)
-	return p
+// joined puts words behind others of the same style, if there are few of them: nobody sees where one element ends.
+func joined(before, e element) bool {
+	a, ok1 := before.(*slack.RichTextSectionTextElement)
+	b, ok2 := e.(*slack.RichTextSectionTextElement)
+	if !ok1 || !ok2 || len(a.Text)+len(b.Text) > maxTextChars/len("&amp;") {
+		return false
+	}
+	if a.Style != b.Style && (a.Style == nil || b.Style == nil || *a.Style != *b.Style) {
+		return false
+	}
+	a.Text += b.Text
+	return true
 }
+
+// strong adds words of our own that matter most.
+func (p *phrase) strong(words string) *phrase { return p.add(bold(words), words) }
+
+// mono adds a name as it is written: it was made visible before.
+func (p *phrase) mono(name string) *phrase { return p.add(code(name), name) }
 
 // tell adds words that others wrote, on one line and shortened.
 func (p *phrase) tell(untrusted string, max int) *phrase { return p.say(p.v.line(untrusted, max)) }
 
 // at adds a moment.
-func (p *phrase) at(t time.Time) *phrase {
-	p.elements = append(p.elements, date(t))
-	p.plain.WriteString(utc(t))
-	return p
+func (p *phrase) at(t time.Time) *phrase { return p.add(dateAs(t, p.v.dateFormat()), utc(t)) }
+
+// atSecond adds a moment with its seconds.
+func (p *phrase) atSecond(t time.Time) *phrase {
+	return p.add(dateAs(t, p.v.t("{date_short_pretty} at {time_secs}")), utc(t))
 }
 
 // who adds the one who did something, as a mention where Slack knows them.
 func (p *phrase) who(a ledger.Actor) *phrase {
 	switch {
 	case a.Kind == ledger.ActorUser && userID.MatchString(a.ID):
-		p.elements = append(p.elements, slack.NewRichTextSectionUserElement(a.ID, nil))
+		name := p.v.t("a person")
 		if a.Name != "" {
-			p.plain.WriteString("@" + p.v.line(strings.TrimPrefix(a.Name, "@"), maxNameChars))
-		} else {
-			p.plain.WriteString("a person")
+			name = "@" + p.v.line(strings.TrimPrefix(a.Name, "@"), maxNameChars)
 		}
-		return p
+		return p.add(slack.NewRichTextSectionUserElement(a.ID, nil), name)
 	case a.Kind == ledger.ActorToken:
-		return p.say("the API token “").tell(a.ID, maxNameChars).say("”")
+		return p.form("the API token “{name}”", slots{"name": func(p *phrase) { p.tell(a.ID, maxNameChars) }})
 	case a.Kind == ledger.ActorUser && a.Name != "":
 		return p.tell(a.Name, maxNameChars)
 	case a.Kind == ledger.ActorModel:
-		return p.say("the agent")
+		return p.say(p.v.t("the agent"))
 	}
 	return p.say("approvalbot")
 }
@@ -229,7 +282,20 @@ func (v *renderer) line(s string, max int) string { return short(v.clean(s), max
 // whole, before it is cut: half a secret isn't recognised.
 func (v *renderer) clean(s string) string {
 	out, _ := v.redactor.Text(s)
-	return out
+	return v.secretsNamed(out)
+}
+
+// aSecret is what the redactor writes in place of a secret.
+var aSecret = regexp.MustCompile(`‹secret, (\d+) characters?›`)
+
+// secretsNamed says in our language what stands in place of secrets. It comes last: the redactor knows its own words.
+func (v *renderer) secretsNamed(s string) string {
+	if v.lang == language.English || v.lang == "" {
+		return s
+	}
+	return aSecret.ReplaceAllStringFunc(s, func(found string) string {
+		return v.tf("‹secret, %s characters›", aSecret.FindStringSubmatch(found)[1])
+	})
 }
 
 // fallback is what a notification shows: one line, escaped, and short even then.

@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,9 +11,10 @@ import (
 	"approvalbot/internal/ledger"
 )
 
-// A card is read by somebody who is busy and has never seen one. So: first what
-// will happen, then exactly what, then why and who, then until when, then the
-// buttons. Whatever stands between a person and the whole truth is said, and
+// A card is read by somebody who is busy and has never seen one, on a phone. So:
+// first what will happen, then exactly what, then why and who and until when,
+// then the buttons, and last what matters to few. Two buttons decide; what takes
+// more thought stands behind them. Whatever stands between a person and the whole truth is said, and
 // takes the Approve button away:
 //
 //	the content doesn't fit                 → no Approve here, Review shows all of it
@@ -69,7 +71,7 @@ func (v *renderer) card(run *ledger.Run, c *ledger.Call, until time.Time) render
 		r.text = fallback(v.outcomeText(q, c, run))
 		return r
 	}
-	r.text = fallback(needed(a) + q.summary)
+	r.text = fallback(v.needed(q, a))
 	if weightOf(q.body) <= maxMessage { // else it isn't worth building
 		r.blocks = v.pendingCard(q, c, run, until, usualRoom, true)
 	}
@@ -97,21 +99,30 @@ func fits(blocks []slack.Block) bool { return weight(blocks...) <= maxMessage }
 // pendingCard is a card that waits; whole says that it shows all of the content.
 func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until time.Time, m room, whole bool) []slack.Block {
 	a := c.Approval
-	content := v.titled(q, a, q.lead(whole, run))
+	content := v.titled(q, a, v.lead(q, whole, run))
 	if whole {
 		content = append(content, preformatted(q.body))
 	} else {
-		content = append(content, excerpt(q.raw, m.excerpt, excerptLines)...)
+		content = append(content, v.excerpt(q.raw, m.excerpt, excerptLines)...)
 	}
 	content = append(content, v.changed(a)...)
 	content = append(content, v.warnings(q, a, m, whole)...)
 	return []slack.Block{
 		richText(content...),
-		richText(v.circumstances(q, c, run, m, whole)...),
-		v.smallPrint(expiry(until, a.Timeout)+" · "+reference(a), a, m),
-		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), v.buttons(q, a, whole)...),
+		richText(v.circumstances(q, c, run, until, m, whole)...),
+		slack.NewActionBlock(cardBlock(a), v.buttons(q, a, run, whole)...),
+		v.smallPrint(a, m),
 	}
 }
+
+// cardBlock is the block_id of a card's buttons: which arguments they were clicked for, and how often people had said yes
+// to them by then.
+func cardBlock(a *ledger.Approval) string {
+	return fmt.Sprintf("%s.%d.%d", a.Approval, a.Revision(), len(a.Votes))
+}
+
+// reviewBlock is the same for the buttons of a modal.
+func reviewBlock(a *ledger.Approval) string { return cardBlock(a) + ".review" }
 
 // titled is what stands on top: what will happen, the risk, and the line above the content.
 func (v *renderer) titled(q request, a *ledger.Approval, lead slack.RichTextElement) []slack.RichTextElement {
@@ -124,105 +135,142 @@ func (v *renderer) titled(q request, a *ledger.Approval, lead slack.RichTextElem
 
 // lead is the line above the content. Where something of it is hidden it must not
 // say that this is all.
-func (q request) lead(whole bool, run *ledger.Run) *slack.RichTextSection {
-	switch {
-	case programOf(run) != "" && whole && q.secrets == 0 && !q.veiled: // what it will do, only the program knows
-		return paragraph(text("Exactly what "), code(q.tool), text(" is asked for:"))
+func (v *renderer) lead(q request, whole bool, run *ledger.Run) *slack.RichTextSection {
+	p := v.phrase()
+	tool := slots{"tool": func(p *phrase) { p.mono(q.tool) }}
+	switch hidden := q.secrets > 0 || q.veiled; {
 	case !whole:
-		return paragraph(text("The beginning of what "), code(q.tool), text(" is to do:"))
-	case q.secrets > 0 || q.veiled:
-		return paragraph(text("What "), code(q.tool), text(" will do, with "+count(max(1, q.secrets), "secret", "secrets")+" shown only as a length:"))
+		p.form("The beginning of what {tool} is to do:", tool)
+	case hidden:
+		tool["secrets"] = saying(v.count(max(1, q.secrets), "secret", "secrets"))
+		p.form("What {tool} will do, with {secrets} shown only as a length:", tool)
+	case programOf(run) != "": // what it will do, only the program knows
+		p.form("Exactly what {tool} is asked for:", tool)
+	default:
+		p.form("Exactly what {tool} will do:", tool)
 	}
-	return paragraph(text("Exactly what "), code(q.tool), text(" will do:"))
+	return p.section()
 }
 
 // smallPrint is what matters to few: the ask's name in the journal, and where a
 // command runs, which is text of others and never mrkdwn.
-func (v *renderer) smallPrint(mrkdwn string, a *ledger.Approval, m room) *slack.ContextBlock {
-	n := note(mrkdwn)
+func (v *renderer) smallPrint(a *ledger.Approval, m room) *slack.ContextBlock {
+	n := note(v.reference(a))
 	if a.Cwd != "" && a.Preview.Kind == "command" {
-		n.ContextElements.Elements = append(n.ContextElements.Elements,
-			slack.NewTextBlockObject(slack.PlainTextType, "Runs in "+v.line(a.Cwd, m.reason), false, false))
+		n.ContextElements.Elements = append(n.ContextElements.Elements, plainText(v.tf("Runs in %s", v.line(a.Cwd, m.reason))))
 	}
 	return n
 }
 
-// buttons are what one can say. Approve is there only where everything is shown.
-func (v *renderer) buttons(q request, a *ledger.Approval, whole bool) []slack.BlockElement {
+// buttons are what one can say on a card. Approve is there only where everything is shown; Review, where it isn't.
+func (v *renderer) buttons(q request, a *ledger.Approval, run *ledger.Run, whole bool) []slack.BlockElement {
+	if whole {
+		return v.decisions(q, a, run, q.approvable(a))
+	}
+	review := about(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), q.summary)
+	return append([]slack.BlockElement{review}, v.decisions(q, a, run, false)...)
+}
+
+// decisions are what one can say wherever an ask is shown; decidable: by somebody who knows enough to approve it.
+func (v *renderer) decisions(q request, a *ledger.Approval, run *ledger.Run, decidable bool) []slack.BlockElement {
 	var b []slack.BlockElement
-	if whole && q.approvable(a) {
-		b = append(b, q.approve(a))
+	if decidable {
+		b = append(b, v.approve(q, a))
 	}
-	if !whole {
-		b = append(b, button(actionReview, a.Approval, "Review", slack.StyleDefault))
+	b = append(b,
+		about(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary),
+		about(button(actionDenyWith, a.Approval, v.t("Deny with Reason…"), slack.StyleDefault), q.summary))
+	if more := v.more(a, run, decidable); more != nil {
+		b = append(b, more)
 	}
-	return append(b, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
+	return b
+}
+
+// more is what else the card offers. To change something, or to allow it for longer, takes as much knowledge as to
+// approve it.
+func (v *renderer) more(a *ledger.Approval, run *ledger.Run, decidable bool) *slack.OverflowBlockElement {
+	offered := func(o ledger.Offer, when bool, action, label string) *slack.OptionBlockObject {
+		if !when || !slices.Contains(a.Offers, o) {
+			return nil
+		}
+		return choice(action, a.Approval, label)
+	}
+	options := []*slack.OptionBlockObject{
+		offered(ledger.OfferEdit, decidable, actionEdit, v.t("Edit and Approve…")),
+		offered(ledger.OfferGrantThread, decidable, actionGrant, v.t("Allow for This Thread…")),
+		offered(ledger.OfferGrantAlways, decidable, actionGrantAll, v.t("Allow Always…")),
+		offered(ledger.OfferMoreTime, a.Dismissed == "", actionMoreTime, v.t("Give Me More Time")),
+	}
+	if programOf(run) == "" { // the one action of another program is stopped by denying it
+		options = append(options, choice(actionStop, run.ID, v.t("Stop the Run")))
+	}
+	return menu(options...)
 }
 
 // approvable tells whether a person who sees all that can be shown knows enough.
 func (q request) approvable(a *ledger.Approval) bool { return !q.veiled && a.Dismissed == "" }
 
 // excerpt is the beginning of a content, and how much more there is.
-func excerpt(raw string, chars, lines int) []slack.RichTextElement {
+func (v *renderer) excerpt(raw string, chars, lines int) []slack.RichTextElement {
 	c := beginning(raw, chars, lines)
 	parts := []slack.RichTextElement{preformatted(c.text)}
 	if c.left > 0 {
-		parts = append(parts, paragraph(text("… "+c.more()+" not shown here.")))
+		parts = append(parts, v.phrase().form("… {more} not shown here.", slots{"more": saying(v.left(c))}).section())
 	}
 	return parts
 }
 
-// more says how much is not in a clip.
-func (c clip) more() string {
-	more := count(c.left, "more character", "more characters")
+// left says how much is not in a clip.
+func (v *renderer) left(c clip) string {
+	chars := v.count(c.left, "more character", "more characters")
 	if c.lines > 1 {
-		more += " in " + count(c.lines, "line", "lines")
+		return v.tf("%s in %s", chars, v.count(c.lines, "line", "lines"))
 	}
-	return more
+	return chars
 }
 
 // warnings are what one has to know besides the content.
 func (v *renderer) warnings(q request, a *ledger.Approval, m room, whole bool) []slack.RichTextElement {
 	var w []slack.RichTextElement
 	warn := func(s string) {
-		line := []element{bold("Note: ")}
-		for _, piece := range pieces(s, maxTextChars) {
-			line = append(line, text(piece))
-		}
-		w = append(w, paragraph(line...))
+		w = append(w, v.phrase().form("*Note:* {note}", slots{"note": func(p *phrase) {
+			for _, piece := range pieces(s, maxTextChars) {
+				p.say(piece)
+			}
+		}}).section())
 	}
 	switch {
 	case q.veiled:
-		warn("A secret hides what this is about (the program, the path or the host), so it can't be approved. Deny it and have it asked for without the secret in that place.")
+		warn(v.t("A secret hides what this is about (the program, the path or the host), so it can't be approved. Deny it and have it asked for without the secret in that place."))
 	case a.Dismissed != "":
-		warn("Nobody can approve this: " + sentence(v.line(a.Dismissed, m.reason), ""))
+		warn(v.tf("Nobody can approve this: %s", v.sentence(v.line(v.recorded(a.Dismissed), m.reason), "")))
 	case !whole:
-		warn("It is too long to show here (" + count(q.chars, "character", "characters") + "). Review shows all of it; it can be approved there.")
+		warn(v.tf("It is too long to show here (%s). Review shows all of it; it can be approved there.", v.count(q.chars, "character", "characters")))
 	}
-	if n := q.noted(m, whole); n != "" {
+	if n := v.noted(q, m, whole); n != "" {
 		warn(n)
 	}
 	if q.marked {
-		warn(`It contains characters that can't be seen, or blanks that could hide something. They are written as marks, such as \u{202E} for a character and \u{20×500} for 500 spaces; all else is exact.`)
+		warn(v.t(`It contains characters that can't be seen, or blanks that could hide something. They are written as marks, such as \u{202E} for a character and \u{20×500} for 500 spaces; all else is exact.`))
 	}
 	if q.mixed != "" {
-		warn("The word “" + short(q.mixed, maxNameChars) + "” mixes letters of different alphabets that look alike.")
+		warn(v.tf("The word “%s” mixes letters of different alphabets that look alike.", short(q.mixed, maxNameChars)))
 	}
 	if q.secrets > 0 && !whole { // else the line above the content has said it
-		warn(count(q.secrets, "secret is", "secrets are") + " shown only as a length.")
+		warn(v.tf("%s shown only as a length.", v.count(q.secrets, "secret is", "secrets are")))
 	}
 	return w
 }
 
 // noted are the tool's notes, one a line; on a card that has no Approve, the
 // first ones.
-func (q request) noted(m room, whole bool) string {
+func (v *renderer) noted(q request, m room, whole bool) string {
 	notes := q.notes
 	if !whole {
 		notes = make([]string, 0, excerptNotes+1)
 		for i, n := range q.notes {
 			if i == excerptNotes {
-				notes = append(notes, "There are "+count(len(q.notes)-i, "more note", "more notes")+"; Review shows them.")
+				notes = append(notes, v.tf("There are %s; Review shows them.", v.count(len(q.notes)-i, "more note", "more notes")))
 				break
 			}
 			notes = append(notes, cutShown(n, m.reason))
@@ -231,55 +279,81 @@ func (q request) noted(m room, whole bool) string {
 	return strings.Join(notes, "\n")
 }
 
-// circumstances are why it asks, who asked, and who may approve.
-func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, m room, whole bool) []slack.RichTextElement {
+// circumstances are why it asks, who asked, who may approve and who has, and until when.
+func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, until time.Time, m room, whole bool) []slack.RichTextElement {
 	a := c.Approval
-	why := []element{bold("Why it asks: "), text(reasoned(v.line(a.Reason, m.reason), q.tool))}
-	if strings.HasPrefix(a.Rule, "rules: ") { // a setting stands in the reason already
-		why = append(why, text(" ("+v.line(a.Rule, m.reason)+")"))
-	}
-	lines := append(v.performer(run), paragraph(why...))
+	lines := append(v.performer(run), v.why(q, a, m))
 	if c.Claim != "" && whole {
-		lines = append(lines,
-			paragraph(bold("What the program says about it"), text(" (its own words, not checked):")),
+		lines = append(lines, v.phrase().form("*What the program says about it* (its own words, not checked):", nil).section(),
 			quote(text(v.line(c.Claim, m.claim))))
 	}
 	if claim := roundText(run, c.Round); strings.TrimSpace(claim) != "" && whole {
-		lines = append(lines,
-			paragraph(bold("What the agent says about it"), text(" (its own words, not checked):")),
+		lines = append(lines, v.phrase().form("*What the agent says about it* (its own words, not checked):", nil).section(),
 			quote(text(v.line(claim, m.claim))))
 	}
 	if a.Cwd != "" && programOf(run) != "" {
-		lines = append(lines, paragraph(bold("Runs in: "), code(v.line(a.Cwd, m.reason))))
+		lines = append(lines, v.phrase().form("*Runs in:* {directory}", slots{"directory": func(p *phrase) { p.mono(v.line(a.Cwd, m.reason)) }}).section())
 	}
-	asker := v.phrase()
-	v.people(asker, actorsOf(a.Requesters, run.StartedBy))
-	who := append([]element{bold("Asked by: ")}, asker.elements...)
-	who = append(who, text(" · "), bold("Who may approve: "))
-	may := mayApprove(a)
+	lines = append(lines, v.askedBy(a, run))
+	if as := v.line(a.Preview.RunsAs, m.reason); strings.TrimSpace(as) != "" {
+		lines = append(lines, v.phrase().form("*Will run as:* {identity}", slots{"identity": saying(as)}).section())
+	}
+	may := func(p *phrase) { v.mayApprove(p, a) }
 	if len(a.Approvers) == 0 && v.unnamed != "" {
-		may = []element{text(v.unnamed)}
+		may = saying(v.unnamed)
 	}
-	lines = append(lines, paragraph(append(who, may...)...))
+	lines = append(lines, v.phrase().form("*Who may approve:* {people}", slots{"people": may}).section())
 	if a.Quorum > 1 {
-		p := v.phrase()
-		if yes := approversOf(a); len(yes) > 0 {
-			p.say(fmt.Sprintf("%d of %d approved: ", len(yes), a.Quorum))
-			v.people(p, yes)
-		} else {
-			p.say(fmt.Sprintf("%d people have to approve; nobody has yet.", a.Quorum))
-		}
-		lines = append(lines, paragraph(append([]element{bold("Approvals: ")}, p.elements...)...))
+		lines = append(lines, v.progressOfVotes(a))
 	}
+	lines = append(lines, v.expiry(until, a.Timeout))
 	return append(append(lines, v.urgency(a)...), v.elsewhere(a)...)
 }
 
-// reasoned is a reason as a sentence. One that begins with the tool's name leaves it as it is: Shell is no tool.
-func reasoned(reason, tool string) string {
-	if rest, ok := strings.CutPrefix(reason, tool+" "); ok {
-		return tool + " " + strings.TrimRight(strings.TrimSpace(rest), ".") + "."
+// why says why it asks, and which rules want it.
+func (v *renderer) why(q request, a *ledger.Approval, m room) slack.RichTextElement {
+	s := slots{
+		"why":   saying(v.reasoned(v.line(v.recorded(v.usual(a)), m.reason), q.tool)),
+		"rules": nil,
 	}
-	return sentence(reason, "This tool needs approval")
+	if rules, ok := strings.CutPrefix(a.Rule, "rules: "); ok { // a setting stands in the reason already
+		rules = strings.Replace(rules, "; tool: ", ", ", 1)
+		s["rules"] = saying(v.line(rules, m.reason))
+		return v.phrase().form("*Why it asks:* {why} (rules: {rules})", s).section()
+	}
+	return v.phrase().form("*Why it asks:* {why}", s).section()
+}
+
+// usual is the recorded reason without the name of the setting, which means nothing to those who read a card: that it is
+// the setting is in Rule.
+func (v *renderer) usual(a *ledger.Approval) string {
+	if setting, ok := strings.CutPrefix(a.Rule, "approvalPolicy="); ok {
+		return strings.Replace(a.Reason, " (policy "+setting+")", "", 1)
+	}
+	return a.Reason
+}
+
+// askedBy says who asked.
+func (v *renderer) askedBy(a *ledger.Approval, run *ledger.Run) slack.RichTextElement {
+	return v.phrase().form("*Asked by:* {people}", slots{"people": peopleSlot(actorsOf(a.Requesters, run.StartedBy))}).section()
+}
+
+// progressOfVotes says how many of those who are needed have approved.
+func (v *renderer) progressOfVotes(a *ledger.Approval) slack.RichTextElement {
+	yes := approversOf(a)
+	s := slots{"n": saying(fmt.Sprint(len(yes))), "needed": saying(fmt.Sprint(a.Quorum)), "people": peopleSlot(yes)}
+	if len(yes) > 0 {
+		return v.phrase().form("*Approvals:* {n} of {needed} approved: {people}", s).section()
+	}
+	return v.phrase().form("*Approvals:* 0 of {needed} approved; {needed} people have to approve.", s).section()
+}
+
+// reasoned is a reason as a sentence. One that begins with the tool's name leaves it as it is: Shell is no tool.
+func (v *renderer) reasoned(reason, tool string) string {
+	if rest, ok := strings.CutPrefix(reason, tool+" "); ok {
+		return tool + " " + strings.TrimRight(strings.TrimSpace(rest), ".。") + v.t(".")
+	}
+	return v.sentence(reason, v.t("This tool needs approval"))
 }
 
 func roundText(run *ledger.Run, n int) string {
@@ -311,21 +385,22 @@ const briefly = 2 * time.Minute
 
 // expiry says until when people can decide. Minutes alone would round a short
 // timeout to the past or the future.
-func expiry(until time.Time, timeout time.Duration) string {
+func (v *renderer) expiry(until time.Time, timeout time.Duration) slack.RichTextElement {
+	at := momentSlot(until)
 	switch {
 	case until.IsZero():
-		return "No answer means no."
+		return v.phrase().form("*No answer means no.*", nil).section()
 	case timeout > 0 && timeout < briefly:
-		return "Expires " + dateTokenAs(until, dateFormatSeconds) + ". No answer means no."
+		at = func(p *phrase) { p.atSecond(until) }
 	}
-	return "Expires " + dateToken(until) + ". No answer means no."
+	return v.phrase().form("*Answer by:* {at}. No answer means no.", slots{"at": at}).section()
 }
 
 // reference names the ask as the journal does.
-func reference(a *ledger.Approval) string {
-	s := fmt.Sprintf("Request %d", a.Seq)
+func (v *renderer) reference(a *ledger.Approval) string {
+	s := v.tf("Request %d", a.Seq)
 	if len(a.Digest) >= 8 && hexText.MatchString(a.Digest) {
-		s += " · fingerprint `" + a.Digest[:8] + "`"
+		s += " · sha256:" + a.Digest[:8]
 	}
 	return s
 }
@@ -337,18 +412,30 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	if !performed(end) {
 		title = styled(q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
 	}
-	content := []slack.RichTextElement{paragraph(title), paragraph(v.outcome(c, run).elements...)}
+	content := []slack.RichTextElement{paragraph(title), v.outcome(c, run).section()}
 	if !strings.HasSuffix(q.summary, q.body) { // the title says all of a short command
-		content = append(content, excerpt(q.raw, m.reminder, reminderLines)...)
+		content = append(content, v.excerpt(q.raw, m.reminder, reminderLines)...)
 	}
+	content = append(content, v.changed(c.Approval)...)
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
 		content = append(content, v.output(c.Finished, run.ID, m)...)
 	}
-	asker := v.phrase()
-	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
 	content = append(content, v.whoseAction(run)...)
-	content = append(content, paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...))
-	return []slack.Block{richText(content...), note(reference(c.Approval))}
+	content = append(content, v.askedBy(c.Approval, run))
+	blocks := []slack.Block{richText(content...)}
+	if again := v.askAgain(q, c.Approval, end); again != nil {
+		blocks = append(blocks, again)
+	}
+	return append(blocks, note(v.reference(c.Approval)))
+}
+
+// askAgain is what a card offers that nobody has answered; nil: nothing.
+func (v *renderer) askAgain(q request, a *ledger.Approval, end ending) slack.Block {
+	if end != endUnanswered || !slices.Contains(a.Offers, ledger.OfferAskAgain) {
+		return nil
+	}
+	b := about(button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault), q.summary)
+	return slack.NewActionBlock(a.Approval+".again", b)
 }
 
 // performed tells whether it is being done, was done, or may have been.
@@ -370,7 +457,7 @@ func (v *renderer) output(f *ledger.ToolFinished, run string, m room) []slack.Ri
 	}
 	switch {
 	case strings.TrimSpace(out) == "" && f.State == ledger.OutputAvailable:
-		return []slack.RichTextElement{paragraph(text("It printed nothing."))}
+		return []slack.RichTextElement{paragraph(text(v.t("It printed nothing.")))}
 	case strings.TrimSpace(out) == "":
 		return nil
 	}
@@ -379,15 +466,17 @@ func (v *renderer) output(f *ledger.ToolFinished, run string, m room) []slack.Ri
 		footChars, footLines = m.output*3/4, outputLines-3
 	}
 	head, foot := ends(v.clean(out), m.output, outputLines, footChars, footLines)
-	parts := []slack.RichTextElement{paragraph(bold("Output:")), preformatted(head.text)}
+	parts := []slack.RichTextElement{v.phrase().form("*Output:*", nil).section(), preformatted(head.text)}
 	if head.left > 0 {
-		parts = append(parts, paragraph(text("… "+head.more()+" between …")))
+		parts = append(parts, v.phrase().form("… {more} between …", slots{"more": saying(v.left(head))}).section())
 	}
 	if foot != "" {
 		parts = append(parts, preformatted(foot))
 	}
 	if head.left > 0 {
-		parts = append(parts, paragraph(text("The agent got all of it. To read it: "), code("approvalbot audit show "+v.line(run, maxNameChars))))
+		parts = append(parts, v.phrase().form("The agent got all of it. To read it: {command}", slots{"command": func(p *phrase) {
+			p.mono("approvalbot audit show " + v.line(run, maxNameChars))
+		}}).section())
 	}
 	return parts
 }
@@ -399,10 +488,10 @@ func (v *renderer) outcomeText(q request, c *ledger.Call, run *ledger.Run) strin
 
 // foreign is what becomes of a card that we don't know.
 func (v *renderer) foreign(reason string) rendering {
-	p := v.phrase().say("This request can't be decided any more").because(reason).say(".")
+	p := v.phrase().form("This request can't be decided any more{why}.", slots{"why": reasonSlot(reason)})
 	return rendering{
 		text:   fallback(p.plain.String()),
-		blocks: []slack.Block{richText(paragraph(p.elements...))},
+		blocks: []slack.Block{richText(p.section())},
 		thing:  ledger.Thing{Kind: "card"},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/slack-go/slack"
 	"pgregory.net/rapid"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/rapidtest"
 )
@@ -35,19 +37,7 @@ func golden(t *testing.T, name string, r rendering) {
 	if err := enc.Encode(map[string]any{"text": r.text, "blocks": r.blocks, "metadata": r.metadata()}); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", name+".json")
-	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), b.String()); d != "" {
-		t.Errorf("%s (-want +got):\n%s", file, d)
-	}
+	sameAsGolden(t, filepath.Join("testdata", name+".json"), b.String())
 }
 
 // cardStories are the states that a card can be in.
@@ -65,8 +55,41 @@ var cardStories = map[string]func() *story{
 		return askedShell("curl -H 'Authorization: Bearer abcdef0123456789' https://example.com")
 	},
 	"pending_veiled": func() *story { return askedShell("our-own-secret-token --help") },
-	"starting":       func() *story { return askedShell("date").approve("call_1", bob) },
-	"running":        func() *story { return askedShell("date").approve("call_1", bob).started("call_1") },
+	"pending_high": func() *story {
+		s := newStory().calls("", toolCall("call_1", "shell", `{}`))
+		return s.ask("call_1", func(r *ledger.ApprovalRequested) { shell("rm -rf build")(r); r.Risk = "high" }).shown("call_1")
+	},
+	"pending_offers": func() *story {
+		s := newStory().calls("The report is finished.", toolCall("call_1", "http_request", `{}`))
+		return s.ask("call_1", func(r *ledger.ApprovalRequested) {
+			r.Preview = ledger.Preview{Summary: "POST https://deploys.example.com/v1/releases", Target: "deploys.example.com", Kind: "request",
+				Body:   "POST https://deploys.example.com/v1/releases\nContent-Type: application/json\n\n{\n  \"service\": \"web\",\n  \"replicas\": 3\n}",
+				RunsAs: "the service account deployer"}
+			r.Offers = []ledger.Offer{ledger.OfferEdit, ledger.OfferGrantThread, ledger.OfferGrantAlways, ledger.OfferMoreTime, ledger.OfferAskAgain}
+		}).shown("call_1")
+	},
+	"pending_nobody": func() *story {
+		s := newStory().calls("", toolCall("call_1", "shell", `{}`))
+		return s.ask("call_1", func(r *ledger.ApprovalRequested) { shell("date")(r); r.Dismissed = "the channel is archived" }).shown("call_1")
+	},
+	"unanswered_again": func() *story {
+		s := newStory().calls("", toolCall("call_1", "shell", `{}`))
+		s.ask("call_1", func(r *ledger.ApprovalRequested) {
+			shell("date")(r)
+			r.Offers = []ledger.Offer{ledger.OfferAskAgain}
+		}).shown("call_1")
+		return s.resolve("call_1", ledger.Denied, ledger.SourceTimeout, "nobody answered within 2 minutes", nil)
+	},
+	"done_edited": func() *story {
+		s := askedShell("rm -rf build").amend("call_1", carol, "rm -rf build/tmp")
+		return s.approve("call_1", bob).started("call_1").done("call_1", "")
+	},
+	"done_edited_alone": func() *story {
+		s := askedShell("rm -rf build").amend("call_1", bob, "rm -rf build/tmp")
+		return s.approve("call_1", bob).started("call_1").done("call_1", "")
+	},
+	"starting": func() *story { return askedShell("date").approve("call_1", bob) },
+	"running":  func() *story { return askedShell("date").approve("call_1", bob).started("call_1") },
 	"done": func() *story {
 		return askedShell("date").approve("call_1", bob).started("call_1").done("call_1", "Wed Mar  4\n")
 	},
@@ -189,37 +212,122 @@ func (s *story) card() rendering {
 	return testRenderer().card(&s.run, c, c.Approval.Until())
 }
 
+// goldenCard compares a card with testdata/card_NAME.LANGUAGE.golden: first as people read it, then as Slack gets it.
+func goldenCard(t *testing.T, name string, lang language.Language, r rendering) {
+	t.Helper()
+	if c := checkMessage(r); len(c.problems) > 0 {
+		t.Errorf("Slack would refuse it: %q", c.problems)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n\n%s\n", r.text, strings.TrimRight(blocksAsText(r.blocks), "\n"))
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	b.WriteString("\n-- blocks --\n")
+	if err := enc.Encode(map[string]any{"blocks": r.blocks, "metadata": r.metadata()}); err != nil {
+		t.Fatal(err)
+	}
+	sameAsGolden(t, filepath.Join("testdata", "card_"+name+"."+string(lang)+".golden"), b.String())
+}
+
+func sameAsGolden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", file, d)
+	}
+}
+
 func TestCards(t *testing.T) {
 	for name, tell := range cardStories {
-		t.Run(name, func(t *testing.T) {
-			s := tell()
-			r := s.card()
-			golden(t, "card_"+name, r)
-			buttons := checkMessage(r).actions
-			end := endingOf(s.call("call_1"))
-			if (end == endPending) != slices.Contains(buttons, actionDeny) {
-				t.Errorf("%s has buttons %v", end, buttons)
-			}
-			if end != endPending && len(buttons) > 0 {
-				t.Errorf("an ended card has buttons %v", buttons)
-			}
-		})
+		for _, lang := range language.All {
+			t.Run(name+"/"+string(lang), func(t *testing.T) {
+				s := tell()
+				c := s.call("call_1")
+				r := rendererIn(lang).card(&s.run, c, c.Approval.Until())
+				goldenCard(t, name, lang, r)
+				buttons := checkMessage(r).actions
+				end := endingOf(c)
+				if (end == endPending) != slices.Contains(buttons, actionDeny) {
+					t.Errorf("%s has buttons %v", end, buttons)
+				}
+				if end != endPending && len(buttons) > 0 && !slices.Equal(buttons, []string{actionAskAgain}) {
+					t.Errorf("an ended card has buttons %v", buttons)
+				}
+			})
+		}
 	}
 }
 
 // TestApproveOnlyWhenAllIsShown: the button is there exactly where the card shows
 // everything.
 func TestApproveOnlyWhenAllIsShown(t *testing.T) {
+	always := []string{actionDeny, actionDenyWith, actionMore}
 	for name, want := range map[string][]string{
-		"pending":          {actionApprove, actionDeny},
-		"pending_diff":     {actionApprove, actionDeny},
-		"pending_hostile":  {actionApprove, actionDeny},
-		"pending_too_long": {actionReview, actionDeny},
-		"pending_secret":   {actionApprove, actionDeny}, // program and host are there to see
-		"pending_veiled":   {actionDeny},
+		"pending":          {actionApprove},
+		"pending_diff":     {actionApprove},
+		"pending_hostile":  {actionApprove},
+		"pending_too_long": {actionReview},
+		"pending_secret":   {actionApprove}, // program and host are there to see
+		"pending_veiled":   {},
 	} {
-		if got := checkMessage(cardStories[name]().card()).actions; !slices.Equal(got, want) {
+		if got := checkMessage(cardStories[name]().card()).actions; !slices.Equal(got, append(want, always...)) {
 			t.Errorf("%s: buttons %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestMenu: what the card offers besides, and where it doesn't: whoever doesn't see all of it can't change it, nor allow it
+// for longer.
+func TestMenu(t *testing.T) {
+	offers := []ledger.Offer{ledger.OfferEdit, ledger.OfferGrantThread, ledger.OfferGrantAlways, ledger.OfferMoreTime, ledger.OfferAskAgain}
+	for _, tt := range []struct {
+		name   string
+		change func(*ledger.ApprovalRequested)
+		run    string
+		want   string
+	}{
+		{"nothing offered", func(r *ledger.ApprovalRequested) { r.Offers = nil }, "", "stop"},
+		{"everything", func(r *ledger.ApprovalRequested) {}, "", "edit grant_thread grant_always more_time stop"},
+		{"too long", func(r *ledger.ApprovalRequested) { r.Preview.Body = strings.Repeat("x", 60_000) }, "", "more_time stop"},
+		{"veiled", func(r *ledger.ApprovalRequested) { r.Preview.Body = "our-own-secret-token --help" }, "", "more_time stop"},
+		{"nobody may", func(r *ledger.ApprovalRequested) { r.Dismissed = "nobody is listed" }, "", "stop"},
+		{"a run with a long name", func(r *ledger.ApprovalRequested) { r.Offers = nil }, strings.Repeat("r", 71), ""},
+	} {
+		s := newStory().calls("", toolCall("call_1", "shell", `{}`)).ask("call_1", func(r *ledger.ApprovalRequested) {
+			shell("date")(r)
+			r.Offers = offers
+			tt.change(r)
+		}).shown("call_1")
+		if tt.run != "" {
+			s.run.ID = tt.run
+		}
+		var got []string
+		for _, b := range s.card().blocks {
+			if actions, ok := b.(*slack.ActionBlock); ok {
+				for _, e := range actions.Elements.ElementSet {
+					if m, ok := e.(*slack.OverflowBlockElement); ok {
+						for _, o := range m.Options {
+							action, value, _ := strings.Cut(o.Value, ".")
+							got = append(got, action)
+							if want := s.call("call_1").Approval.Approval; value != want && !(action == actionStop && value == s.run.ID) {
+								t.Errorf("%s: %s is about %q", tt.name, action, value)
+							}
+						}
+					}
+				}
+			}
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
 		}
 	}
 }
@@ -304,16 +412,17 @@ func TestReview(t *testing.T) {
 	if len(c.problems) > 0 || file != nil {
 		t.Fatalf("problems %q, file %v", c.problems, file != nil)
 	}
-	if !slices.Equal(c.actions, []string{actionApprove, actionDeny}) || view.PrivateMetadata != s.call("call_1").Approval.Approval {
+	if !slices.Equal(c.actions, []string{actionApprove, actionDeny, actionDenyWith, actionMore}) || view.PrivateMetadata != s.call("call_1").Approval.Approval {
 		t.Errorf("buttons %v, metadata %q", c.actions, view.PrivateMetadata)
 	}
-	if !strings.Contains(c.shown.String(), strings.Repeat("0123456789", 6000)) {
+	all := regexp.MustCompile(`\nPart \d+ of \d+, in the same line`).ReplaceAllString(c.shown.String(), "")
+	if !strings.Contains(all, strings.Repeat("0123456789", 6000)) {
 		t.Error("not all of it is shown")
 	}
 
 	veiled := askedShell("our-own-secret-token " + strings.Repeat("x", 20_000))
 	view, _ = v.review(&veiled.run, veiled.call("call_1"))
-	if got := checkModal(view).actions; !slices.Equal(got, []string{actionDeny}) {
+	if got := checkModal(view).actions; !slices.Equal(got, []string{actionDeny, actionDenyWith, actionMore}) {
 		t.Errorf("a veiled request has %v in the modal", got)
 	}
 
@@ -331,7 +440,7 @@ func TestReviewFile(t *testing.T) {
 	a := s.call("call_1").Approval
 	a.Preview.Body = body
 	view, file := v.review(&s.run, s.call("call_1"))
-	if c := checkModal(view); file == nil || len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionDeny}) {
+	if c := checkModal(view); file == nil || len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionDeny, actionDenyWith, actionMore}) {
 		t.Fatalf("file %v, problems %q, buttons %v", file != nil, c.problems, c.actions)
 	}
 	got := string(file.content)
@@ -339,11 +448,11 @@ func TestReviewFile(t *testing.T) {
 		t.Error("the file isn't the request, visible and without secrets")
 	}
 	linked := v.reviewLinked(&s.run, s.call("call_1"), "https://files.example/x")
-	if c := checkModal(linked); len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionApprove, actionDeny}) {
+	if c := checkModal(linked); len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionApprove, actionDeny, actionDenyWith, actionMore}) {
 		t.Errorf("problems %q, buttons %v", c.problems, c.actions)
 	}
 	forged := v.reviewLinked(&s.run, s.call("call_1"), "javascript:alert(1)")
-	if c := checkModal(forged); !slices.Equal(c.actions, []string{actionDeny}) {
+	if c := checkModal(forged); !slices.Equal(c.actions, []string{actionDeny, actionDenyWith, actionMore}) {
 		t.Errorf("with a forged link: buttons %v", c.actions)
 	}
 }
@@ -503,10 +612,10 @@ func TestHashIsOfWhatIsShown(t *testing.T) {
 		t.Error("the same events give two hashes")
 	}
 	c := askedShell("date").vote("call_1", bob, ledger.Approved, "").card()
-	if a.hash() == c.hash() || a.blocks[3].ID() == c.blocks[3].ID() {
+	if a.hash() == c.hash() || a.blocks[2].ID() == c.blocks[2].ID() {
 		t.Error("a vote changes neither the hash nor the block_id")
 	}
-	if id := a.blocks[3].(*slack.ActionBlock).Elements.ElementSet[0].(*slack.ButtonBlockElement).Value; id != a.thing.ID {
+	if id := a.blocks[2].(*slack.ActionBlock).Elements.ElementSet[0].(*slack.ButtonBlockElement).Value; id != a.thing.ID {
 		t.Errorf("the button's value is %q", id)
 	}
 }

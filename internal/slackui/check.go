@@ -11,16 +11,17 @@ import (
 	"github.com/slack-go/slack"
 
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
 
-// CheckScopes compares what the bot token may do with what the manifest asks for.
+// CheckScopes compares what the bot token may do with what the manifest asks for and needs.
 func (c *Client) CheckScopes() error {
 	if c.Scopes == nil {
 		return fmt.Errorf("Slack didn't say which scopes the bot token has; compare the app's page \"OAuth & Permissions\" with: approvalbot manifest")
 	}
-	missing := slices.DeleteFunc(scopes(), func(s string) bool { return slices.Contains(c.Scopes, s) })
+	missing := slices.DeleteFunc(scopes(), func(s string) bool { return optional(s) || slices.Contains(c.Scopes, s) })
 	if len(missing) > 0 {
 		return fmt.Errorf("the bot token lacks %s: add them on the app's page \"OAuth & Permissions\", then reinstall the app", strings.Join(missing, ", "))
 	}
@@ -49,12 +50,13 @@ type Test struct {
 	Quorum    int
 	Timeout   time.Duration
 	Hopeless  string // why a real one would be denied at once, where it stands; empty: it would wait for people
+	Language  language.Language
 }
 
 // SendTest posts a card as people will see it, without buttons: there is nothing to decide. That it is a test is the
 // first thing that it says, also on a lock screen.
 func (c *Client) SendTest(ctx context.Context, channel string, t Test) error {
-	_, _, err := c.api.PostMessageContext(ctx, channel, slack.MsgOptionText("A test of approvalbot: nothing is asked", false),
+	_, _, err := c.api.PostMessageContext(ctx, channel, slack.MsgOptionText(t.Language.T("A test of approvalbot: nothing is asked"), false),
 		slack.MsgOptionBlocks(c.testCard(t, time.Now())...), slack.MsgOptionParse(false), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	switch code := fmt.Sprint(err); {
 	case err == nil:
@@ -68,18 +70,15 @@ func (c *Client) SendTest(ctx context.Context, channel string, t Test) error {
 }
 
 func (c *Client) testCard(t Test, now time.Time) []slack.Block {
-	v := &renderer{redactor: redact.New(), team: c.Team, botUser: c.BotUser}
-	run, call := sample(t)
+	v := &renderer{redactor: redact.New(), lang: t.Language, team: c.Team, botUser: c.BotUser}
+	run, call := sample(t, v.t("This is where a request says why it asks."))
 	r := v.card(run, call, now.Add(t.Timeout))
-	would := " A request looks like what follows, with the buttons Approve and Deny."
+	would := v.t("A request looks like what follows, with the buttons Approve and Deny.")
 	if t.Hopeless != "" {
-		would = " A request in this channel would be denied at once, as follows."
+		would = v.t("A request in this channel would be denied at once, as follows.")
 	}
-	bold := &slack.RichTextSectionTextStyle{Bold: true}
-	first := slack.NewRichTextBlock("", slack.NewRichTextSection(
-		slack.NewRichTextSectionTextElement("This is a test by approvalbot doctor: nothing is asked and nothing will run.", bold),
-		slack.NewRichTextSectionTextElement(would, nil)))
-	blocks := []slack.Block{first}
+	first := v.phrase().form("*This is a test by approvalbot doctor: nothing is asked and nothing will run.*", nil).next().say(would)
+	blocks := []slack.Block{richText(first.section())}
 	for _, b := range r.blocks {
 		if b.BlockType() != slack.MBTAction {
 			blocks = append(blocks, b)
@@ -89,14 +88,14 @@ func (c *Client) testCard(t Test, now time.Time) []slack.Block {
 }
 
 // sample is an ask that nobody asks.
-func sample(t Test) (*ledger.Run, *ledger.Call) {
+func sample(t Test, why string) (*ledger.Run, *ledger.Call) {
 	arguments := `{"command":"echo test"}`
 	run := &ledger.Run{}
 	events := []ledger.Event{
 		{Seq: 1, Run: "test", Body: &ledger.RunStarted{}},
 		{Seq: 2, Run: "test", Body: &ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "shell", Arguments: arguments}}}},
 		{Seq: 3, Run: "test", Call: "c1", Body: &ledger.ApprovalRequested{
-			Approval: "test", Tool: "shell", Arguments: arguments, Digest: strings.Repeat("0", 64), Reason: "This is where a request says why it asks.",
+			Approval: "test", Tool: "shell", Arguments: arguments, Digest: strings.Repeat("0", 64), Reason: why,
 			Preview:   ledger.Preview{Summary: "Run echo test", Target: "echo", Kind: "command", Body: "echo test"},
 			Approvers: t.Approvers, Quorum: t.Quorum, Timeout: t.Timeout,
 		}},

@@ -1,9 +1,9 @@
 package slackui
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -104,10 +104,10 @@ func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
 	}
 	work := func(ctx context.Context, c *click) { known.work(u, ctx, c) }
 	if !u.fits(cb, c) {
-		work = func(ctx context.Context, c *click) { u.refuse(ctx, c, strangeClick) }
+		work = func(ctx context.Context, c *click) { u.refuse(ctx, c, u.renderer.t(strangeClick)) }
 	}
 	if !u.inLane(ctx, known.lane(c), c.receipt, c.ids(), func(ctx context.Context) { work(ctx, c) }) {
-		u.refuse(ctx, c, busyClick)
+		u.refuse(ctx, c, u.renderer.t(busyClick))
 	}
 }
 
@@ -206,10 +206,10 @@ func (u *UI) decide(ctx context.Context, c *click) {
 	switch {
 	case err != nil:
 		u.logger(ctx).Error("a click could not be looked up", "error", err)
-		u.refuse(ctx, c, failedClick)
+		u.refuse(ctx, c, u.renderer.t(failedClick))
 		return
 	case !ok:
-		u.disown(ctx, c, unknownCard)
+		u.disown(ctx, c, u.renderer.t(unknownCard))
 		return
 	case c.modal() && c.subject != c.value, !c.modal() && !s.belongs(c):
 		u.misfit(ctx, c, s)
@@ -244,15 +244,15 @@ func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Out
 		return
 	case err == nil:
 		if out.Repeated && out.Resolution == nil {
-			u.tell(ctx, c.place(), c.by.ID, repeatedVote(out))
+			u.tell(ctx, c.place(), c.by.ID, u.renderer.repeatedVote(out))
 		}
 		return
 	case errors.Is(err, ledger.ErrNotRecorded):
-		u.tell(ctx, c.place(), c.by.ID, notRecordedClick)
+		u.tell(ctx, c.place(), c.by.ID, u.renderer.t(notRecordedClick))
 		return
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		u.logger(ctx).Error("a decision was not recorded in time", "error", err)
-		u.tell(ctx, c.place(), c.by.ID, failedClick)
+		u.tell(ctx, c.place(), c.by.ID, u.renderer.t(failedClick))
 		return
 	}
 	u.refuse(ctx, c, u.renderer.refusal(err))
@@ -276,11 +276,11 @@ func (u *UI) refuse(ctx context.Context, c *click, sentence string) {
 func (u *UI) misfit(ctx context.Context, c *click, s subject) {
 	u.logger(ctx).Warn("a click that doesn't fit its message")
 	if !c.modal() && s.fits(c) {
-		u.refuse(ctx, c, doubleCard)
-		u.override(ctx, c.channel, c.ts, u.renderer.foreign(doubleCard))
+		u.refuse(ctx, c, u.renderer.t(doubleCard))
+		u.override(ctx, c.channel, c.ts, u.renderer.foreign(u.renderer.t(doubleCard)))
 		return
 	}
-	u.refuse(ctx, c, misfitClick)
+	u.refuse(ctx, c, u.renderer.t(misfitClick))
 }
 
 // disown refuses a click on something that the journal doesn't know. If the message is one of ours that we don't know
@@ -289,7 +289,7 @@ func (u *UI) disown(ctx context.Context, c *click, why string) {
 	forged := c.value == "" || c.action != actionStop && !strings.HasPrefix(c.block, c.value)
 	if c.modal() || !c.byUs || forged || u.outbox.knows(c.channel, c.ts) {
 		u.logger(ctx).Warn("a click about something unknown")
-		u.refuse(ctx, c, misfitClick)
+		u.refuse(ctx, c, u.renderer.t(misfitClick))
 		return
 	}
 	u.refuse(ctx, c, why)
@@ -316,18 +316,18 @@ func (u *UI) closeModal(ctx context.Context, c *click, sentence string) {
 
 func (u *UI) closeModalWith(ctx context.Context, c *click, block slack.Block) {
 	u.beside(ctx, "modal/"+c.view, func(ctx context.Context) {
-		if _, err := u.client.api.UpdateViewContext(ctx, lastModal(block), "", "", c.view); err != nil {
+		if _, err := u.client.api.UpdateViewContext(ctx, u.renderer.lastModal(block), "", "", c.view); err != nil {
 			u.logger(ctx).Warn("a modal could not be updated", "error", err)
 		}
 	})
 }
 
 // lastModal is a modal in which there is nothing left to do.
-func lastModal(block slack.Block) slack.ModalViewRequest {
+func (v *renderer) lastModal(block slack.Block) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
 		Type:   slack.VTModal,
-		Title:  slack.NewTextBlockObject(slack.PlainTextType, "Approval", false, false),
-		Close:  slack.NewTextBlockObject(slack.PlainTextType, "Close", false, false),
+		Title:  plainText(v.t("Approval")),
+		Close:  plainText(v.t("Close")),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
 	}
 }
@@ -348,7 +348,7 @@ func (u *UI) stop(ctx context.Context, c *click) {
 	}
 	if c.modal() || !fits || !c.byUs || c.channel != place.Channel || c.thread != "" && c.thread != place.Thread {
 		u.logger(ctx).Warn("a stop that doesn't fit its message")
-		u.refuse(ctx, c, misfitClick)
+		u.refuse(ctx, c, u.renderer.t(misfitClick))
 		return
 	}
 	err := u.agent.Stop(limited, c.value, c.by)
@@ -356,7 +356,7 @@ func (u *UI) stop(ctx context.Context, c *click) {
 	switch {
 	case err == nil:
 	case errors.Is(err, ledger.ErrNotRecorded):
-		u.tell(ctx, c.place(), c.by.ID, notRecordedStop)
+		u.tell(ctx, c.place(), c.by.ID, u.renderer.t(notRecordedStop))
 	default:
 		u.tell(ctx, c.place(), c.by.ID, u.renderer.refusal(err))
 	}
@@ -367,11 +367,11 @@ func (u *UI) stopPast(ctx context.Context, c *click) {
 	run, ok, err := u.journal.LoadRun(ctx, c.value)
 	switch {
 	case err != nil:
-		u.refuse(ctx, c, failedClick)
+		u.refuse(ctx, c, u.renderer.t(failedClick))
 	case !ok || run.Started == nil:
-		u.disown(ctx, c, unknownRun)
+		u.disown(ctx, c, u.renderer.t(unknownRun))
 	default:
-		u.refuse(u.about(ctx, "session", run.Session), c, endedRun)
+		u.refuse(u.about(ctx, "session", run.Session), c, u.renderer.t(endedRun))
 	}
 }
 
@@ -382,7 +382,7 @@ func (u *UI) review(ctx context.Context, c *click) {
 	s, ok, err := u.subject(ctx, c)
 	ctx = u.aboutSubject(ctx, s)
 	if err != nil || !ok {
-		u.disown(ctx, c, unknownCard)
+		u.disown(ctx, c, u.renderer.t(unknownCard))
 		return
 	}
 	if c.modal() || !s.belongs(c) {
@@ -391,7 +391,7 @@ func (u *UI) review(ctx context.Context, c *click) {
 	}
 	view, file, ok := u.outbox.review(c.value)
 	if !ok {
-		u.refuse(ctx, c, "This request is over; the card shows how it ended.")
+		u.refuse(ctx, c, u.renderer.t("This request is over; the card shows how it ended."))
 		return
 	}
 	opening, cancel := context.WithTimeout(ctx, triggerLimit)
@@ -399,7 +399,7 @@ func (u *UI) review(ctx context.Context, c *click) {
 	opened, err := u.client.api.OpenViewContext(opening, c.trigger, view)
 	if err != nil {
 		u.logger(ctx).Warn("a modal could not be opened", "error", err)
-		u.refuse(ctx, c, "The request could not be opened in time. Please click Review again.")
+		u.refuse(ctx, c, u.renderer.t("The request could not be opened in time. Please click Review again."))
 		return
 	}
 	if file != nil {
@@ -419,14 +419,7 @@ func (u *UI) link(ctx context.Context, c *click, s subject, view string, file *r
 		return
 	}
 	u.logger(ctx).Error("a request's full text could not be shown", "error", err)
-	sentence := fmt.Sprintf("The request is too long for this window and the file with its full text could not be sent (%s). "+
-		"Without it there is nothing to approve here; you can still deny.", orNoAnswer(errorCode(err)))
-	_, _ = u.client.api.UpdateViewContext(ctx, lastModal(sentenceBlock(sentence)), "", "", view)
-}
-
-func orNoAnswer(code string) string {
-	if code == "" {
-		return "no answer from Slack"
-	}
-	return code
+	sentence := u.renderer.tf("The request is too long for this window and the file with its full text could not be sent (%s). "+
+		"Without it there is nothing to approve here; you can still deny.", cmp.Or(errorCode(err), u.renderer.t("no answer from Slack")))
+	_, _ = u.client.api.UpdateViewContext(ctx, u.renderer.lastModal(sentenceBlock(sentence)), "", "", view)
 }

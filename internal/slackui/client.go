@@ -281,7 +281,8 @@ func errorCode(err error) string {
 // A caller carries the calls of the Web API.
 type caller struct {
 	next     *http.Client
-	base     string // of the Web API; what isn't below it is a file on its way
+	files    *http.Client // the same for files on their way, which take as long as their context lets them
+	base     string       // of the Web API; what isn't below it is a file on its way
 	gate     *gate
 	observer Observer
 }
@@ -291,10 +292,11 @@ func newCaller(next *http.Client, base string, g *gate, o Observer) *caller {
 	if next != nil {
 		c = *next
 	}
+	files := c
 	if c.Timeout == 0 {
-		c.Timeout = callLimit
+		c.Timeout, files.Timeout = callLimit, downloadLimit
 	}
-	return &caller{next: &c, base: base, gate: g, observer: o}
+	return &caller{next: &c, files: &files, base: base, gate: g, observer: o}
 }
 
 // openMethod is the call that every new socket begins with.
@@ -308,10 +310,14 @@ func (c *caller) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	next, method := c.next, c.method(r.URL)
+	if method == upload {
+		next = c.files
+	}
 	began := time.Now()
-	resp, err := c.next.Do(r)
+	resp, err := next.Do(r)
 	result := outcome(r.Context(), resp, err)
-	c.observer.Called(c.method(r.URL), result, time.Since(began))
+	c.observer.Called(method, result, time.Since(began))
 	if err != nil {
 		return nil, err
 	}

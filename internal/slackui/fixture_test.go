@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -19,8 +20,10 @@ var (
 	ci    = ledger.Actor{Kind: ledger.ActorToken, ID: "ci", Via: "http"}
 )
 
-func testRenderer() *renderer {
-	return &renderer{redactor: redact.New("our-own-secret-token"), team: "T0TEAM", botUser: "U0BOT"}
+func testRenderer() *renderer { return rendererIn(language.English) }
+
+func rendererIn(l language.Language) *renderer {
+	return &renderer{redactor: redact.New("our-own-secret-token"), lang: l, team: "T0TEAM", botUser: "U0BOT"}
 }
 
 // A story is a run being told, event by event.
@@ -67,7 +70,7 @@ func (s *story) ask(call string, change func(*ledger.ApprovalRequested)) *story 
 	digest := sha256.Sum256([]byte(c.Arguments))
 	req := &ledger.ApprovalRequested{
 		Approval: "0f8fad5b-d9cb-469f-a165-70867728950" + call[len(call)-1:], Tool: c.Name, Arguments: c.Arguments,
-		Digest: hex.EncodeToString(digest[:]), Reason: c.Name + " can change things, so it needs approval (policy on_request).",
+		Digest: hex.EncodeToString(digest[:]), Reason: c.Name + " can change things, so it needs approval (policy on_request).", Rule: "approvalPolicy=on_request",
 		Requesters: []ledger.Person{alice.Person()}, Approvers: []string{"channel"}, Quorum: 1, Timeout: 2 * time.Minute,
 		Surfaces: []string{"slack"},
 	}
@@ -83,8 +86,18 @@ func (s *story) shown(call string) *story {
 	return s.add(call, ledger.System, &ledger.ApprovalShown{Approval: a.Approval, Surface: "slack", Channel: "C0GENERAL", TS: "1.2", Until: s.now.Add(2 * time.Minute)})
 }
 
+// amend changes a command that was asked about.
+func (s *story) amend(call string, by ledger.Actor, command string) *story {
+	a := s.run.Call(call).Approval
+	q := *a.ApprovalRequested
+	shell(command)(&q)
+	digest := sha256.Sum256([]byte(q.Arguments))
+	return s.add(call, by, &ledger.ApprovalAmended{Approval: a.Approval, Revision: a.Revision() + 1, Arguments: q.Arguments, Digest: hex.EncodeToString(digest[:]),
+		Preview: q.Preview, Reason: q.Reason, Rule: q.Rule, Risk: q.Risk, Confirm: q.Confirm, Approvers: q.Approvers, Quorum: q.Quorum})
+}
+
 func (s *story) vote(call string, by ledger.Actor, t ledger.ResolutionType, reason string) *story {
-	return s.add(call, by, &ledger.ApprovalVoted{Approval: s.run.Call(call).Approval.Approval, Type: t, Reason: reason})
+	return s.add(call, by, &ledger.ApprovalVoted{Approval: s.run.Call(call).Approval.Approval, Type: t, Reason: reason, Revision: s.run.Call(call).Approval.Revision()})
 }
 
 func (s *story) resolve(call string, t ledger.ResolutionType, source ledger.Source, reason string, by *ledger.Actor) *story {

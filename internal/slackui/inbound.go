@@ -32,6 +32,7 @@ const (
 const (
 	helpSentence       = "Mention me with what I should do, in one message. I'll ask here before I do anything that changes something."
 	elsewhereSentence  = "I don't take requests in this channel."
+	unsureSentence     = "I can't find out whether you may start runs, so I don't. Please try again in a moment."
 	notRecordedMessage = "I can't record this, so nothing was started. Please try again in a moment."
 )
 
@@ -42,12 +43,15 @@ type eventDelivery struct {
 	receipt *receipt
 }
 
-// A remark is a message of a person, before it is decided what it does.
+// A remark is a message of a person, or of a bot that the operator trusts, before it is decided what it does.
 type remark struct {
-	team, user  string // whose
+	team, user  string // whose; a bot or workflow may have no user
+	bot         string // B…, of another bot
+	botName     string // as the message says
 	channel     string
 	ts, thread  string // thread is empty outside of threads
 	text        string // as Slack delivered it
+	files       []ledger.File
 	direct      bool
 	mentionsBot bool
 	attempt     int
@@ -56,6 +60,9 @@ type remark struct {
 
 // event takes in an event, in the socket's goroutine.
 func (u *UI) event(ctx context.Context, d eventDelivery) {
+	if u.pane(ctx, d) {
+		return
+	}
 	n, ok := u.remark(d)
 	if !ok {
 		d.receipt.ack()
@@ -69,7 +76,7 @@ func (u *UI) event(ctx context.Context, d eventDelivery) {
 	}
 }
 
-// remark reads an event as a message of a person; false if it isn't one, or not one for us.
+// remark reads an event as a message of a person or a trusted bot; false if it isn't one, or not one for us.
 func (u *UI) remark(d eventDelivery) (remark, bool) {
 	if app := u.client.appID(); d.event.APIAppID != app || app == "" {
 		u.log.Warn("an event for another app", "app", abridge(d.event.APIAppID))
@@ -78,29 +85,63 @@ func (u *UI) remark(d eventDelivery) (remark, bool) {
 	n := remark{team: d.event.TeamID, attempt: d.attempt, receipt: d.receipt}
 	switch e := d.event.InnerEvent.Data.(type) {
 	case *slackevents.AppMentionEvent:
-		if e.BotID != "" || e.Edited != nil {
+		if e.Edited != nil {
 			return remark{}, false
 		}
 		n.user, n.channel, n.ts, n.thread, n.text = e.User, e.Channel, e.TimeStamp, e.ThreadTimeStamp, e.Text
 		n.from(e.UserTeam, e.SourceTeam)
-		n.mentionsBot = true
+		n.bot, n.files, n.mentionsBot = e.BotID, attached(e.Files), true
 	case *slackevents.MessageEvent:
-		if e.BotID != "" || e.SubType != "" || (e.Message != nil && e.Message.Edited != nil) {
+		if !freshlyWritten(e) {
 			return remark{}, false
 		}
 		n.user, n.channel, n.ts, n.thread, n.text = e.User, e.Channel, e.TimeStamp, e.ThreadTimeStamp, e.Text
 		n.from(e.UserTeam, e.SourceTeam)
 		n.direct = e.ChannelType == slackevents.ChannelTypeIM
 		n.mentionsBot = mentions(e.Text, u.client.BotUser)
+		n.bot, n.botName = e.BotID, e.Username
+		if e.Message != nil {
+			n.files = attached(e.Message.Files)
+		}
 	default:
 		return remark{}, false
 	}
 	n.direct = n.direct || strings.HasPrefix(n.channel, "D")
-	if n.user == "" || n.user == u.client.BotUser || n.channel == "" || n.ts == "" {
+	if n.user == "" && n.bot == "" || n.user == u.client.BotUser || n.channel == "" || n.ts == "" {
 		return remark{}, false
+	}
+	if n.bot != "" {
+		return n, u.trusts(n)
 	}
 	inThread := n.thread != "" && n.thread != n.ts
 	return n, n.direct || n.mentionsBot || inThread
+}
+
+// freshlyWritten tells whether a message is one that somebody has just written: no edit, no deletion, no notice of Slack's.
+func freshlyWritten(e *slackevents.MessageEvent) bool {
+	if e.Message != nil && e.Message.Edited != nil {
+		return false
+	}
+	switch e.SubType {
+	case "", "file_share":
+		return true
+	case "bot_message":
+		return e.BotID != ""
+	}
+	return false
+}
+
+// trusts tells whether another bot's message is one for us: it mentions us, and the operator has listed the bot. What it
+// writes otherwise is nothing to us, and our own messages never are.
+func (u *UI) trusts(n remark) bool {
+	if n.bot == u.client.BotID || n.direct || !n.mentionsBot {
+		return false
+	}
+	if u.approvals.MayBotStart(n.bot) == nil {
+		return true
+	}
+	u.socket.once("bot "+n.bot, "a bot that isn't in APPROVALBOT_TRUSTED_BOTS mentioned approvalbot", "bot", abridge(n.bot))
+	return false
 }
 
 // from names the author's own workspace, where the message says that it is another one.
@@ -125,13 +166,12 @@ func (n remark) root() string {
 	return n.ts
 }
 
-// session names the conversation: a thread, or all of a direct message.
-func (n remark) session(team string) string {
-	s := "slack/" + team + "/" + n.channel
-	if !n.direct {
-		s += "/" + n.root()
-	}
-	return s
+// session names the conversation: a thread. A direct message that is in none begins one, so that what is forgotten there
+// holds up nothing that is asked later.
+func (n remark) session(team string) string { return sessionOf(team, n.channel, n.root()) }
+
+func sessionOf(team, channel, thread string) string {
+	return "slack/" + team + "/" + channel + "/" + thread
 }
 
 // receive decides what a message does, records it, and acknowledges it then.
@@ -149,18 +189,32 @@ func (u *UI) receive(ctx context.Context, n remark) {
 			n.receipt.ack()
 			return
 		}
+	} else if n.bot == "" && u.stopWord(limited, n) {
+		u.stopByWord(ctx, limited, n)
+		return
 	}
 	m, why := u.consider(limited, n)
 	if m == nil {
 		n.receipt.ack()
 		return
 	}
-	by := ledger.Actor{Kind: ledger.ActorUser, Team: n.team, ID: n.user, Name: u.userName(limited, n.user), Via: surface}
+	by := u.author(limited, n)
 	_, err := u.agent.Receive(limited, ledger.Event{Session: session, Actor: by, Body: m})
 	u.received(ctx, n, m, why, err)
 	if err == nil && m.Disposition == ledger.Starts {
 		u.threads.add(session)
 	}
+}
+
+// author is who wrote a message, as the journal knows them. A bot is known by its user, where it has one.
+func (u *UI) author(ctx context.Context, n remark) ledger.Actor {
+	by := ledger.Actor{Kind: ledger.ActorUser, Team: n.team, ID: n.user, Via: surface}
+	if n.user == "" {
+		by.ID, by.Name = n.bot, n.botName
+		return by
+	}
+	by.Name = u.userName(ctx, n.user)
+	return by
 }
 
 // received acknowledges a message that was recorded, now or before, and tells its author what it didn't start.
@@ -174,12 +228,12 @@ func (u *UI) received(ctx context.Context, n remark, m *ledger.MessageReceived, 
 		// Not acknowledged: Slack delivers it again, and then it may be recorded.
 		u.logger(ctx).Error("a message could not be recorded", "error", err)
 		if n.attempt == 0 && m.Disposition != ledger.Context {
-			u.tell(ctx, place, n.user, notRecordedMessage)
+			u.tell(ctx, place, n.user, u.renderer.t(notRecordedMessage))
 		}
 		return
 	}
 	n.receipt.ack()
-	if why != "" {
+	if why != "" && n.bot == "" {
 		u.tell(ctx, place, n.user, why)
 	}
 }
@@ -189,7 +243,7 @@ func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, s
 	m := &ledger.MessageReceived{
 		Origin:      ledger.Origin{Kind: "slack", Team: u.client.Team, Channel: n.channel, TS: n.ts},
 		Place:       ledger.Place{Team: u.client.Team, Channel: n.channel, Thread: n.root()},
-		Disposition: ledger.Starts, Direct: n.direct, Mode: ledger.ModeInteractive,
+		Disposition: ledger.Starts, Direct: n.direct, Mode: ledger.ModeInteractive, Files: n.files,
 	}
 	asks := n.direct || n.mentionsBot
 	if why := u.mayStart(ctx, n); why != "" {
@@ -198,25 +252,30 @@ func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, s
 		}
 		m.Disposition, m.Reason = ledger.Refused, why
 		m.Text = u.text(ctx, n.text)
-		return m, escape(why)
+		return m, escape(u.renderer.lang.Recorded(why))
 	}
 	m.Text = u.text(ctx, n.text)
 	switch {
 	case !asks:
 		m.Disposition = ledger.Context
-	case m.Text == "":
+	case m.Text == "" && len(m.Files) == 0:
 		m.Disposition, m.Reason = ledger.Refused, "an empty message"
-		return m, helpSentence
+		return m, u.renderer.t(helpSentence)
 	}
 	return m, ""
 }
 
-// mayStart is empty if the author may start runs there, and else says why not.
+// mayStart is empty if the author may start runs there, and else says why not, in English: it is recorded.
 func (u *UI) mayStart(ctx context.Context, n remark) string {
 	if !n.direct && len(u.channels) > 0 && !slices.Contains(u.channels, n.channel) {
 		return elsewhereSentence
 	}
-	err := u.approvals.MayStart(ctx, ledger.Person{Team: n.team, ID: n.user}, n.channel)
+	var err error
+	if n.bot != "" {
+		err = u.approvals.MayBotStart(n.bot)
+	} else {
+		err = u.approvals.MayStart(ctx, ledger.Person{Team: n.team, ID: n.user}, n.channel)
+	}
 	if err == nil {
 		return ""
 	}
@@ -224,7 +283,7 @@ func (u *UI) mayStart(ctx context.Context, n remark) string {
 		return r.Reason
 	}
 	u.logger(ctx).Warn("it is not known whether somebody may start a run", "error", err)
-	return "I can't find out whether you may start runs, so I don't. Please try again in a moment."
+	return unsureSentence
 }
 
 // text gives a message as its author meant it: mentions by name, links by their label and address, and Slack's three

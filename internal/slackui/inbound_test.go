@@ -184,10 +184,10 @@ func TestAMentionInAThread(t *testing.T) {
 func TestADirectMessageActs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		im := w.channel("alice")
-		w.say("alice", "hello", im)
+		ts := w.say("alice", "hello", im)
 		w.settled()
 		e := w.events("message_received")
-		if len(e) != 1 || e[0].Session != "slack/"+w.ws.Team.ID+"/"+im || !e[0].Body.(*ledger.MessageReceived).Direct {
+		if len(e) != 1 || e[0].Session != "slack/"+w.ws.Team.ID+"/"+im+"/"+ts || !e[0].Body.(*ledger.MessageReceived).Direct {
 			t.Errorf("recorded: %+v", e)
 		}
 	})

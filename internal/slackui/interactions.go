@@ -53,6 +53,9 @@ var verbs = map[string]verb{
 	actionDeny:    {"approval", onAsk, (*UI).decide},
 	actionReview:  {"approval", onForm, (*UI).review},
 	actionStop:    {"run", onRun, (*UI).stop},
+
+	actionDenyThis: {"message", onMessage, (*UI).denyThis},
+	actionKeep:     {"message", onMessage, (*UI).keepForLater},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
@@ -92,10 +95,14 @@ func (s *submission) wrong(fields map[string]string) bool {
 }
 
 // forms are the submissions that mean something, by callback_id.
-var forms = map[string]func(*UI, context.Context, *submission){}
+var forms = map[string]func(*UI, context.Context, *submission){
+	askAbout: (*UI).askedAbout,
+}
 
 // shortcuts are the entries that we have in the menu of every message, by callback_id.
-var shortcuts = map[string]func(*UI, context.Context, slack.InteractionCallback, *receipt){}
+var shortcuts = map[string]func(*UI, context.Context, slack.InteractionCallback, *receipt){
+	askAbout: (*UI).askAboutThis,
+}
 
 // interact takes in an interaction, in the socket's goroutine.
 func (u *UI) interact(ctx context.Context, cb slack.InteractionCallback, r *receipt) {

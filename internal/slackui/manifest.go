@@ -33,6 +33,14 @@ var methodScopes = map[string][]string{
 	"views.update":                 nil,
 	"files.getUploadURLExternal":   {"files:write"}, // a request that is too long for a modal
 	"files.completeUploadExternal": {"files:write"},
+	"files.info":                   {"files:read"}, // and the download of what people attach
+
+	"conversations.open":                    {"im:write"}, // to answer somebody where the bot isn't
+	"reactions.add":                         {"reactions:write"},
+	"reactions.remove":                      {"reactions:write"},
+	"assistant.threads.setStatus":           {"chat:write"},
+	"assistant.threads.setTitle":            {"assistant:write"},
+	"assistant.threads.setSuggestedPrompts": {"assistant:write"},
 }
 
 // eventScopes are the events that we subscribe to, with the scope each needs.
@@ -42,7 +50,13 @@ var eventScopes = map[string]string{
 	"message.channels": "channels:history",
 	"message.groups":   "groups:history",
 	"message.im":       "im:history",
+
+	"app_home_opened":       "", // somebody opened the pane
+	"agent_session_stopped": "chat:write",
 }
+
+// featureScopes are those that features of the manifest need: entries in the menu of a message.
+var featureScopes = []string{"commands"}
 
 // Manifest is the Slack app manifest, in YAML: what approvalbot needs and nothing
 // else. The app-level token for Socket Mode is made by hand; Slack has no field
@@ -58,6 +72,13 @@ display_information:
   description: Your agent asks in Slack before it acts. No answer means no.
   background_color: "#1f2937"
 features:
+  agent_view:
+    agent_description: Works for your team with tools, and asks here before it changes anything.
+    suggested_prompts:
+    - title: See what is in the workspace
+      message: Which files are in the workspace, and what is each for?
+    - title: Ask what I can do
+      message: What can you do here, and what do you ask about first?
   app_home:
     home_tab_enabled: false
     messages_tab_enabled: true
@@ -65,10 +86,16 @@ features:
   bot_user:
     display_name: %[1]s
     always_online: true
+  shortcuts:
+    - name: Ask about this
+      type: message
+      callback_id: ask_about
+      description: Have the agent work on a message
 oauth_config:
   scopes:
     bot:
-%[2]ssettings:
+%[2]s    bot_optional:
+%[4]ssettings:
   event_subscriptions:
     bot_events:
 %[3]s  interactivity:
@@ -76,10 +103,16 @@ oauth_config:
   org_deploy_enabled: false
   socket_mode_enabled: true
   token_rotation_enabled: false
-`, name, yamlList(6, scopes()), yamlList(6, slices.Sorted(maps.Keys(eventScopes))))
+`, name, yamlList(6, slices.DeleteFunc(scopes(), optional)), yamlList(6, slices.Sorted(maps.Keys(eventScopes))), yamlList(6, optionalScopes))
 }
 
-// scopes are all bot scopes that are needed, each once.
+// optionalScopes are those without which something is missing and all else works: what the pane of an agent shows, files
+// that people attach, and the eyes on a message. Whoever installs the app may leave them out.
+var optionalScopes = []string{"assistant:write", "files:read", "reactions:write"}
+
+func optional(scope string) bool { return slices.Contains(optionalScopes, scope) }
+
+// scopes are all bot scopes that are asked for, each once.
 func scopes() []string {
 	needed := map[string]bool{}
 	for _, list := range methodScopes {
@@ -87,8 +120,13 @@ func scopes() []string {
 			needed[s] = true
 		}
 	}
-	for _, s := range eventScopes {
+	for _, s := range featureScopes {
 		needed[s] = true
+	}
+	for _, s := range eventScopes {
+		if s != "" {
+			needed[s] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(needed))
 }

@@ -40,8 +40,9 @@ func TestScopes(t *testing.T) {
 	list, _, _ = strings.Cut(list, "settings:")
 	asked := strings.Fields(strings.ReplaceAll(list, "- ", ""))
 	needed := []string{
-		"app_mentions:read", "channels:history", "channels:read", "chat:write", "files:write", "groups:history",
-		"groups:read", "im:history", "im:read", "usergroups:read", "users:read",
+		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands", "files:write", "groups:history",
+		"groups:read", "im:history", "im:read", "im:write", "usergroups:read", "users:read",
+		"bot_optional:", "assistant:write", "files:read", "reactions:write",
 	}
 	if d := cmp.Diff(needed, asked); d != "" {
 		t.Errorf("scopes (-want +got):\n%s", d)
@@ -66,7 +67,17 @@ var clientMethods = map[string][]string{
 	"GetUserGroupMembersContext":    {"usergroups.users.list"},
 	"OpenViewContext":               {"views.open"},
 	"UpdateViewContext":             {"views.update"},
-	"UploadFileContext":             {"files.getUploadURLExternal", "files.completeUploadExternal"},
+	"OpenConversationContext":       {"conversations.open"},
+	"AddReactionContext":            {"reactions.add"},
+	"RemoveReactionContext":         {"reactions.remove"},
+	"GetFileInfoContext":            {"files.info"},
+	"GetFileContext":                {"files.info"}, // which named the address
+
+	"SetAssistantThreadsStatusContext":           {"assistant.threads.setStatus"},
+	"SetAssistantThreadsTitleContext":            {"assistant.threads.setTitle"},
+	"SetAssistantThreadsSuggestedPromptsContext": {"assistant.threads.setSuggestedPrompts"},
+
+	"UploadFileContext": {"files.getUploadURLExternal", "files.completeUploadExternal"},
 }
 
 // TestOnlyListedMethods: the sources call no method whose scopes nobody looked up.

@@ -55,7 +55,7 @@ func nextUnit(lines []string) (int, []unit) {
 		return fenced(lines)
 	case tableLine.MatchString(line):
 		n := span(lines, tableLine.MatchString)
-		return n, codeUnits(strings.Join(lines[:n], "\n"))
+		return n, codeUnits(aligned(lines[:n]), "")
 	case quoteLine.MatchString(line):
 		n := span(lines, quoteLine.MatchString)
 		return n, quoteUnits(lines[:n])
@@ -100,7 +100,23 @@ func fenced(lines []string) (int, []unit) {
 		return len(l) >= len(fence) && strings.Trim(l, fence[:1]) == ""
 	}
 	n := span(lines[1:], func(l string) bool { return !closing(l) })
-	return min(n+2, len(lines)), codeUnits(strings.Join(lines[1:n+1], "\n"))
+	return min(n+2, len(lines)), codeUnits(strings.Join(lines[1:n+1], "\n"), codeLanguage(lines[0]))
+}
+
+// codeLanguages are the names that models give to code, and what Slack highlights it as. A name that isn't here may be
+// one that Slack doesn't take.
+var codeLanguages = map[string]string{
+	"bash": "shell", "sh": "shell", "shell": "shell", "zsh": "shell", "c": "c", "cpp": "cpp", "c++": "cpp", "css": "css",
+	"diff": "diff", "go": "go", "golang": "go", "html": "html", "java": "java", "javascript": "javascript", "js": "javascript",
+	"json": "json", "kotlin": "kotlin", "markdown": "markdown", "md": "markdown", "php": "php", "python": "python", "py": "python",
+	"ruby": "ruby", "rb": "ruby", "rust": "rust", "rs": "rust", "sql": "sql", "swift": "swift", "typescript": "typescript",
+	"ts": "typescript", "xml": "xml", "yaml": "yaml", "yml": "yaml",
+}
+
+// codeLanguage is what the fence of a block says that it is.
+func codeLanguage(fence string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(fence, " `~"), " ")
+	return codeLanguages[strings.ToLower(strings.TrimSpace(name))]
 }
 
 // depth is how far an item of a list is indented.
@@ -162,11 +178,13 @@ func runeWeight(r rune) int {
 	return 12
 }
 
-func codeUnits(s string) []unit {
+func codeUnits(s, language string) []unit {
 	var units []unit
 	for _, part := range portions(prose(s)) {
 		if part != "" {
-			units = append(units, unit{element: preformatted(part), plain: part})
+			block := preformatted(part)
+			block.Language = language
+			units = append(units, unit{element: block, plain: part})
 		}
 	}
 	return units

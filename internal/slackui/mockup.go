@@ -7,6 +7,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -26,12 +27,13 @@ type Mockup struct {
 	Timeout   time.Duration
 	Risk      string
 	Confirm   bool
+	Language  language.Language // that people read it in
 }
 
 // Text is the card that people would see, as text: made by the code that makes cards, with its words, its order and its
 // buttons. What has no place in text (bold, colours, mentions by name) is left out.
 func (m Mockup) Text(r *redact.Redactor) string {
-	v := &renderer{redactor: r, unnamed: m.Unnamed}
+	v := &renderer{redactor: r, lang: m.Language, unnamed: m.Unnamed}
 	run := &ledger.Run{}
 	for _, e := range []ledger.Event{
 		{Seq: 1, Run: "mockup", Body: &ledger.RunStarted{}},
@@ -61,18 +63,29 @@ func blocksAsText(blocks []slack.Block) string {
 				}
 			}
 		case *slack.ActionBlock:
-			var labels []string
-			for _, e := range b.Elements.ElementSet {
-				if button, ok := e.(*slack.ButtonBlockElement); ok {
-					labels = append(labels, "["+button.Text.Text+"]")
-				}
-			}
-			out.WriteString(strings.Join(labels, " ") + "\n")
+			out.WriteString(strings.Join(labelsAsText(b.Elements.ElementSet), " ") + "\n")
 		default:
 			fmt.Fprintf(&out, "(%s)\n", b.BlockType())
 		}
 	}
 	return out.String()
+}
+
+func labelsAsText(elements []slack.BlockElement) []string {
+	var labels []string
+	for _, e := range elements {
+		switch e := e.(type) {
+		case *slack.ButtonBlockElement:
+			labels = append(labels, "["+e.Text.Text+"]")
+		case *slack.OverflowBlockElement:
+			var options []string
+			for _, o := range e.Options {
+				options = append(options, o.Text.Text)
+			}
+			labels = append(labels, "[⋯ "+strings.Join(options, " | ")+"]")
+		}
+	}
+	return labels
 }
 
 func elementAsText(e slack.RichTextElement) string {

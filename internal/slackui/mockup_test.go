@@ -19,7 +19,7 @@ func TestMockup(t *testing.T) {
 	got := m.Text(redact.New())
 	for _, want := range []string{
 		"Restart web\n", "    systemctl restart web\\u{202E}\n", "Time limit: 1 minute.", "It changes things.", "@U0MADEUP", "@S0MADEUP", "whoever asked",
-		"2 people have to approve", "abababab", "Runs in /srv", "[Approve] [Deny]",
+		"2 people have to approve", "abababab", "Runs in /srv", "sha256:abababab", "[Approve] [Deny] [Deny with Reason…] [⋯ Stop the Run]",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q isn't in\n%s", want, got)

@@ -137,9 +137,9 @@ func (o *outbox) rank(t *thing) rank {
 	switch {
 	case o.book.open(t):
 		return rankAsk
-	case t.Kind == kindAnswer:
+	case t.Kind == kindAnswer, t.Kind == kindFile:
 		return rankAnswer
-	case t.Kind == kindCard, o.book.ended(t):
+	case t.Kind == kindCard, o.book.ended(t), o.book.isWithdrawn(t):
 		return rankEnding
 	}
 	return rankProgress
@@ -188,6 +188,9 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 	switch {
 	case t.busy:
 		return time.Time{} // it is looked at again when its call ends
+	case o.book.spent(t):
+		o.book.drop(t)
+		return time.Time{}
 	case t.settled:
 		delete(o.book.dirty, t)
 		return time.Time{}
@@ -338,11 +341,7 @@ func options(r rendering) []slack.MsgOption {
 }
 
 func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bool, began time.Time) {
-	opts := options(out)
-	if t.place.Thread != "" {
-		opts = append(opts, slack.MsgOptionTS(t.place.Thread))
-	}
-	_, ts, err := o.client.api.PostMessageContext(ctx, t.place.Channel, opts...)
+	ts, err := o.send(ctx, t, out)
 	if err == nil && ts == "" {
 		err = errUnanswered
 	}
@@ -360,6 +359,19 @@ func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bo
 	if gone != "" {
 		o.unshowable(ctx, t, gone)
 	}
+}
+
+// send posts a message, or uploads a file, and returns its ts, or its id.
+func (o *outbox) send(ctx context.Context, t *thing, out rendering) (ts string, err error) {
+	if out.file != nil {
+		return o.sendFile(ctx, t, out)
+	}
+	opts := options(out)
+	if t.place.Thread != "" {
+		opts = append(opts, slack.MsgOptionTS(t.place.Thread))
+	}
+	_, ts, err = o.client.api.PostMessageContext(ctx, t.place.Channel, opts...)
+	return ts, err
 }
 
 // posted takes in the answer to a post. A click may have told us in the meantime where the message stands.
@@ -603,7 +615,7 @@ func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
 				Session: o.session(t), Run: t.run, Call: other.call, Actor: ledger.System,
 				Body: &ledger.MessageSettled{
 					Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone,
-					Renderer: o.book.renderer(other),
+					Renderer: o.book.renderer(other, o.renderer.lang), Language: recordedAs(o.renderer.lang),
 				},
 			})
 		default:
@@ -662,6 +674,7 @@ func (o *outbox) search(ctx context.Context, t *thing) {
 	case t.stands(): // a click was faster
 	case a.verdict == confirmed && ts != "":
 		t.channel, t.ts, t.confirmed = t.place.Channel, ts, ""
+		o.uploaded(t, now)
 	case a.verdict == confirmed:
 		if t.looks--; t.looks > 0 {
 			t.tries, t.notBefore = 0, now.Add(lookAgain)
@@ -694,6 +707,9 @@ func (o *outbox) lookUp(ctx context.Context, t *thing) (string, error) {
 		for _, m := range messages {
 			if o.is(m, t) {
 				return m.Timestamp, nil
+			}
+			if t.Kind == kindFile && o.fileIn(m, t) != "" {
+				return o.fileIn(m, t), nil
 			}
 		}
 		if next == "" {

@@ -72,6 +72,10 @@ func plainRichText(b *slack.RichTextBlock) *slack.RichTextBlock {
 			out.Elements = append(out.Elements, paragraph(plainInline(e.Elements)...))
 		case *slack.RichTextQuote:
 			out.Elements = append(out.Elements, quote(plainInline(e.Elements)...))
+		case *slack.RichTextPreformatted:
+			as := *e
+			as.Language = ""
+			out.Elements = append(out.Elements, &as)
 		default:
 			out.Elements = append(out.Elements, e)
 		}

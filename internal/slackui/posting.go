@@ -220,7 +220,7 @@ func (u *UI) mentionable(ctx context.Context, ids []string) error {
 func (u *UI) names(ctx context.Context, ids []string) (all []string) {
 	for i, id := range ids {
 		if i == maxMentions {
-			return append(all, "others")
+			return append(all, u.renderer.t("others"))
 		}
 		name := id
 		if userID.MatchString(id) {
@@ -229,7 +229,7 @@ func (u *UI) names(ctx context.Context, ids []string) (all []string) {
 			}
 		}
 		if token, ok := strings.CutPrefix(id, "token:"); ok {
-			name = token + " (over HTTP)"
+			name = u.renderer.tf("%s (over HTTP)", token)
 		}
 		all = append(all, name)
 	}
@@ -264,9 +264,9 @@ func (v *renderer) post(p Post, names []string) (rendering, int) {
 		}
 		rest = rest[m[1]:]
 	}
-	by := "Posted by an agent."
+	by := v.t("Posted by an agent.")
 	if len(names) > 0 {
-		by = "Posted by an agent for " + v.line(strings.Join(names, ", "), maxReasonChars) + "."
+		by = v.tf("Posted by an agent for %s.", v.line(strings.Join(names, v.t(", ")), maxReasonChars))
 	}
 	context := slack.NewContextBlock("", slack.NewTextBlockObject(slack.PlainTextType, by, false, false))
 	return rendering{

@@ -24,8 +24,7 @@ func (v *renderer) performer(run *ledger.Run) []slack.RichTextElement {
 	if program == "" {
 		return nil
 	}
-	return []slack.RichTextElement{paragraph(bold("Another program will do this: "), code(v.line(program, maxNameChars)),
-		text(" (not approvalbot, which can't check what it does)"))}
+	return []slack.RichTextElement{v.phrase().form("*Another program will do this:* {program} (not approvalbot, which can't check what it does)", v.programSlot(program)).section()}
 }
 
 // whoseAction says, on a card that has ended, whose action it was.
@@ -34,21 +33,28 @@ func (v *renderer) whoseAction(run *ledger.Run) []slack.RichTextElement {
 	if program == "" {
 		return nil
 	}
-	return []slack.RichTextElement{paragraph(bold("Whose action: "), code(v.line(program, maxNameChars)), text(", another program (not approvalbot)"))}
+	return []slack.RichTextElement{v.phrase().form("*Whose action:* {program}, another program (not approvalbot)", v.programSlot(program)).section()}
+}
+
+func (v *renderer) programSlot(program string) slots {
+	return slots{"program": func(p *phrase) { p.mono(v.line(program, maxNameChars)) }}
 }
 
 // reported says how an approved action went, as far as its program has said so.
 func (v *renderer) reported(p *phrase, program string, c *ledger.Call, end ending) {
-	program = v.line(program, maxNameChars)
+	s := slots{"program": func(p *phrase) { p.tell(program, maxNameChars) }}
+	if c.Finished != nil {
+		s["time"] = saying(v.took(c.Finished.Elapsed))
+	}
 	switch end {
 	case endStarting, endRunning:
-		p.say(". ").strong("Waiting for the outcome").say(": " + program + " may act now, and has not reported yet.")
+		p.form("*Waiting for the outcome*: {program} may act now, and has not reported yet.", s)
 	case endDone:
-		p.say(". ").strong("Done").say(": " + program + " reported so after " + took(c.Finished.Elapsed) + ".")
+		p.form("*Done*: {program} reported so after {time}.", s)
 	case endFailed:
-		p.say(". ").strong("Failed").say(": " + program + " reported so after " + took(c.Finished.Elapsed) + ".")
+		p.form("*Failed*: {program} reported so after {time}.", s)
 	default:
-		p.say(". ").strong("No outcome reported.").say(" Whether " + program + " did it is not known.")
+		p.form("*No outcome reported.* Whether {program} did it is not known.", s)
 	}
 }
 
@@ -59,30 +65,30 @@ func (v *renderer) unasked(run *ledger.Run) []rendering {
 			return nil
 		}
 	}
-	program := v.line(programOf(run), maxNameChars)
+	program := programOf(run)
+	s := slots{"program": func(p *phrase) { p.tell(program, maxNameChars) }, "why": reasonSlot(v.recorded(run.Finished.Reason))}
 	if len(run.Calls) == 0 {
-		p := v.phrase().say(program + " wanted to act").because(run.Finished.Reason).say(". ").strong("Not performed.")
-		return v.messages(run, []unit{own(p)})
+		return v.messages(run, []unit{own(v.phrase().form("{program} wanted to act{why}. *Not performed.*", s))}, false)
 	}
 	c := run.Calls[0]
-	p := v.phrase().say(program + " wanted to run " + v.line(c.Name, maxNameChars) + ". Nobody was asked")
+	s["tool"] = func(p *phrase) { p.tell(c.Name, maxNameChars) }
 	if c.StartedAt.IsZero() {
-		p.because(run.Finished.Reason).say(". ").strong("Not performed.")
-	} else {
-		p.because(decisionReason(c)).say(". ")
-		v.unaskedOutcome(p, program, c)
+		return v.messages(run, []unit{own(v.phrase().form("{program} wanted to run {tool}. Nobody was asked{why}. *Not performed.*", s))}, false)
 	}
-	return v.messages(run, []unit{own(p)})
+	s["why"] = reasonSlot(v.recorded(decisionReason(c)))
+	p := v.phrase().form("{program} wanted to run {tool}. Nobody was asked{why}.", s).next()
+	v.unaskedOutcome(p, s, c)
+	return v.messages(run, []unit{own(p)}, false)
 }
 
-func (v *renderer) unaskedOutcome(p *phrase, program string, c *ledger.Call) {
+func (v *renderer) unaskedOutcome(p *phrase, s slots, c *ledger.Call) {
 	switch endOf(c.Finished, endNotPerformed) {
 	case endDone:
-		p.say(program + " reported that it is done.")
+		p.form("{program} reported that it is done.", s)
 	case endFailed:
-		p.say(program + " reported that it failed.")
+		p.form("{program} reported that it failed.", s)
 	default:
-		p.strong("No outcome reported.")
+		p.form("*No outcome reported.*", nil)
 	}
 }
 

@@ -35,17 +35,18 @@ func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
 
 // progressNow is progress with what the run's model writes at the moment.
 func (v *renderer) progressNow(msg ledger.Event, run *ledger.Run, w *writing) rendering {
-	r := rendering{thing: ledger.Thing{Kind: "progress", ID: strconv.FormatInt(msg.Seq, 10)}}
 	if run == nil {
-		const turn = "Waiting its turn: another request in this conversation comes first."
-		r.text, r.blocks = turn, []slack.Block{richText(paragraph(text(turn)))}
-		return r
+		return v.waiting(waiter{message: msg})
 	}
-	r.run = run.ID
+	r := rendering{thing: progressOf(msg.Seq), run: run.ID}
 	title := v.progressTitle(run)
 	r.text = fallback(title + v.about(msg))
 	for _, most := range []int{maxTasks, 25, 12, 6, 3, 1} {
-		if r.blocks = v.progressBlocks(run, w, title, most); fits(r.blocks) {
+		r.blocks = v.progressBlocks(run, w, title, most)
+		if asked := v.askedLine(msg); asked != nil {
+			r.blocks = append([]slack.Block{richText(asked)}, r.blocks...)
+		}
+		if fits(r.blocks) {
 			break
 		}
 	}
@@ -69,21 +70,27 @@ func (v *renderer) progressTitle(run *ledger.Run) string {
 	switch run.Status() {
 	case ledger.RunSucceeded:
 		if nothingPerformed(run) {
-			return "Nothing was performed (" + spent(took, run) + ")"
+			return v.tf("Nothing was performed (%s)", v.waited(run, v.took(ownTime(run))))
 		}
-		return "Done in " + spent(took, run)
+		return v.waited(run, v.tf("Done in %s", v.took(ownTime(run))))
 	case ledger.RunFailed:
-		return "Failed " + spent(afterwards, run)
+		if ownTime(run) < 100*time.Millisecond {
+			return v.waited(run, v.t("Failed at once"))
+		}
+		return v.waited(run, v.tf("Failed after %s", v.took(ownTime(run))))
 	case ledger.RunCancelled:
-		return "Stopped " + spent(afterwards, run)
+		if ownTime(run) < 100*time.Millisecond {
+			return v.waited(run, v.t("Stopped at once"))
+		}
+		return v.waited(run, v.tf("Stopped after %s", v.took(ownTime(run))))
 	}
 	if run.Stop != nil {
-		return "Stopping"
+		return v.t("Stopping")
 	}
 	if n := missing(run); n > 0 {
-		return "Waiting for " + count(n, "approval", "approvals")
+		return v.tf("Waiting for %s", v.count(n, "approval", "approvals"))
 	}
-	return "Working"
+	return v.t("Working")
 }
 
 // nothingPerformed tells of a run that all it called was kept from starting.
@@ -96,14 +103,15 @@ func nothingPerformed(run *ledger.Run) bool {
 	return len(run.Calls) > 0
 }
 
-// spent is how long a run that is over took, people's time told apart from its own.
-func spent(say func(time.Duration) string, run *ledger.Run) string {
-	waited := waiting(run)
-	s := say(run.EndedAt.Sub(run.StartedAt) - waited)
-	if waited >= time.Second {
-		s += ", waited " + took(waited.Round(time.Second)) + " for people"
+// ownTime is how long a run that is over took, without the time that people took.
+func ownTime(run *ledger.Run) time.Duration { return run.EndedAt.Sub(run.StartedAt) - waiting(run) }
+
+// waited adds to a sentence about a run that is over how long it waited for people.
+func (v *renderer) waited(run *ledger.Run, sentence string) string {
+	if d := waiting(run); d >= time.Second {
+		return v.tf("%s, waited %s for people", sentence, v.took(d.Round(time.Second)))
 	}
-	return s
+	return sentence
 }
 
 // waiting is for how long at least one ask of a run that is over was open.
@@ -150,7 +158,7 @@ func (v *renderer) progressBlocks(run *ledger.Run, w *writing, title string, mos
 	if len(calls) > most {
 		earlier := calls[:len(calls)-most+1]
 		calls = calls[len(earlier):]
-		tasks = append(tasks, slack.NewTaskCardBlock("earlier", summarize(earlier)).WithStatus(slack.TaskCardStatusComplete))
+		tasks = append(tasks, slack.NewTaskCardBlock("earlier", v.summarize(earlier)).WithStatus(slack.TaskCardStatusComplete))
 	}
 	round := 0
 	for i, c := range calls {
@@ -167,13 +175,13 @@ func (v *renderer) progressBlocks(run *ledger.Run, w *writing, title string, mos
 	} else {
 		blocks = append(blocks, richText(paragraph(bold(title))))
 	}
-	for _, line := range []*slack.RichTextSection{v.stopLine(run), v.modelLine(run, w), usageLine(run)} {
+	for _, line := range []*slack.RichTextSection{v.stopLine(run), v.modelLine(run, w), v.usageLine(run)} {
 		if line != nil {
 			blocks = append(blocks, richText(line))
 		}
 	}
 	if run.Finished == nil && run.Stop == nil {
-		blocks = append(blocks, slack.NewActionBlock(run.ID+".stop", button(actionStop, run.ID, "Stop", slack.StyleDefault)))
+		blocks = append(blocks, slack.NewActionBlock(run.ID+".stop", button(actionStop, run.ID, v.t("Stop"), slack.StyleDefault)))
 	}
 	return blocks
 }
@@ -183,13 +191,13 @@ func (v *renderer) stopLine(run *ledger.Run) *slack.RichTextSection {
 	cancelled := run.Finished != nil && run.Finished.Status == ledger.RunCancelled
 	switch {
 	case run.Stop != nil && byPeople(run.Stop.By):
-		verb := "Stop was asked for by "
+		who := slots{"who": func(p *phrase) { p.who(run.Stop.By) }, "at": momentSlot(run.Stop.At)}
 		if cancelled {
-			verb = "Stopped by "
+			return v.phrase().form("Stopped by {who}, {at}.", who).section()
 		}
-		return paragraph(v.phrase().say(verb).who(run.Stop.By).say(", ").at(run.Stop.At).say(".").elements...)
+		return v.phrase().form("Stop was asked for by {who}, {at}.", who).section()
 	case cancelled:
-		return paragraph(v.phrase().say("Stopped").because(run.Finished.Reason).say(".").elements...)
+		return v.phrase().form("Stopped{why}.", slots{"why": reasonSlot(v.recorded(run.Finished.Reason))}).section()
 	}
 	return nil
 }
@@ -200,57 +208,57 @@ func (v *renderer) modelLine(run *ledger.Run, w *writing) *slack.RichTextSection
 		return nil
 	}
 	if f := run.Retrying(); f != nil {
-		return paragraph(text(fmt.Sprintf("%s; trying again in %s (attempt %d).", modelTrouble(f.ErrorKind), wholeSeconds(f.RetryIn), f.Attempt+1)))
+		return paragraph(text(v.tf("%s; trying again in %s (attempt %d).", v.modelTrouble(f.ErrorKind), v.wholeSeconds(f.RetryIn), f.Attempt+1)))
 	}
 	if w == nil {
 		return nil
 	}
-	n := count(w.chars, "character", "characters")
+	n := v.count(w.chars, "character", "characters")
 	if begins := w.beginning(v); begins != "" {
-		return paragraph(text("Writing: “" + begins + "” (" + n + " so far)"))
+		return paragraph(text(v.tf("Writing: “%s” (%s so far)", begins, n)))
 	}
-	return paragraph(text("Writing (" + n + " so far)"))
+	return paragraph(text(v.tf("Writing (%s so far)", n)))
 }
 
 // modelTrouble is what keeps a model from answering, as a clause. What is not known by name is not guessed.
-func modelTrouble(kind string) string {
+func (v *renderer) modelTrouble(kind string) string {
 	switch kind {
 	case "overloaded":
-		return "The model is overloaded"
+		return v.t("The model is overloaded")
 	case "rate_limited":
-		return "The model has had too many requests"
+		return v.t("The model has had too many requests")
 	case "unavailable":
-		return "The model can't be reached"
+		return v.t("The model can't be reached")
 	case "broken_answer":
-		return "The model's answer broke off"
+		return v.t("The model's answer broke off")
 	}
-	return "The model did not answer"
+	return v.t("The model did not answer")
 }
 
 // wholeSeconds is a wait that is still to come, rounded up.
-func wholeSeconds(d time.Duration) string {
+func (v *renderer) wholeSeconds(d time.Duration) string {
 	n := int((d + time.Second - 1) / time.Second)
 	if n < 60 {
-		return fmt.Sprintf("%d s", n)
+		return v.tf("%s s", strconv.Itoa(n))
 	}
-	return fmt.Sprintf("%d min %d s", n/60, n%60)
+	return v.tf("%d min %d s", n/60, n%60)
 }
 
 // usageLine is what a run took that is over; nil where the model doesn't count.
-func usageLine(run *ledger.Run) *slack.RichTextSection {
+func (v *renderer) usageLine(run *ledger.Run) *slack.RichTextSection {
 	f := run.Finished
 	if f == nil || f.Usage.Tokens() <= 0 {
 		return nil
 	}
-	s := count(f.Rounds, "request to the model", "requests to the model") + " · " + count(f.Usage.Tokens(), "token", "tokens")
+	s := v.count(f.Rounds, "request to the model", "requests to the model") + " · " + v.count(f.Usage.Tokens(), "token", "tokens")
 	if c := f.Usage.Cost; c != nil {
-		s += " · " + money(c)
+		s += " · " + v.money(c)
 	}
 	return paragraph(text(s))
 }
 
 // money is an amount to the cent.
-func money(c *ledger.Cost) string {
+func (v *renderer) money(c *ledger.Cost) string {
 	cents := (c.Micros + 5_000) / 10_000
 	amount := fmt.Sprintf("%d.%02d", cents/100, cents%100)
 	if cents == 0 && c.Micros > 0 {
@@ -262,7 +270,7 @@ func money(c *ledger.Cost) string {
 		amount += " " + c.Currency
 	}
 	if cents == 0 && c.Micros > 0 {
-		return "under " + amount
+		return v.tf("under %s", amount)
 	}
 	return amount
 }
@@ -272,8 +280,9 @@ func byPeople(a ledger.Actor) bool { return a.Kind == ledger.ActorUser || a.Kind
 // task is one call. What Slack does with a title isn't documented, so only the
 // tool's name goes there; what others wrote stands in rich text below it.
 func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardBlock {
-	words, status := callState(c)
-	t := slack.NewTaskCardBlock(id, v.label(c.Name, maxTaskTitle-len(words)-2)+": "+words).WithStatus(status)
+	words, status := v.callState(c)
+	name := v.label(c.Name, maxTaskTitle-utf8.RuneCountInString(words)-2)
+	t := slack.NewTaskCardBlock(id, v.tf("%s: %s", name, words)).WithStatus(status)
 	var details []slack.RichTextElement
 	if what := v.what(c); what != "" {
 		details = append(details, paragraph(text(what)))
@@ -282,7 +291,7 @@ func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardB
 		said = ""
 	}
 	if said := strings.TrimSpace(v.clean(said)); said != "" && utf8.RuneCountInString(said) <= maxTaskSaid {
-		details = append(details, paragraph(text("The agent: “"+v.line(said, 2*maxTaskSaid)+"”")))
+		details = append(details, paragraph(text(v.tf("The agent: “%s”", v.line(said, 2*maxTaskSaid)))))
 	}
 	if len(details) > 0 {
 		t.WithDetails(richText(details...))
@@ -320,28 +329,49 @@ func decided(d *ledger.PermissionDecided) string {
 	return d.Summary
 }
 
-// aftermath says why a call was not performed or failed; nil where the title, or
-// the line of who stopped the run, says all.
+// aftermath says how a call ended: the first line of what it gave, or why it was not performed or failed; nil where the
+// title, or the line of who stopped the run, says all.
 func (v *renderer) aftermath(c *ledger.Call) *phrase {
 	f := c.Finished
 	stopped := f != nil && (f.Code == codeAborted || f.State == ledger.OutputDenied && f.Source == ledger.SourceAbort)
-	if f == nil || f.State == ledger.OutputAvailable || stopped {
+	switch {
+	case f == nil || stopped:
 		return nil
+	case f.State == ledger.OutputAvailable:
+		return v.gave(c)
 	}
-	p := v.phrase()
 	if a := c.Approval; f.Source == ledger.SourceUser && a != nil && a.Resolved != nil {
-		p.say("By ")
-		v.people(p, deniersOf(a))
-		if words := strings.TrimSpace(a.Resolved.Reason); words != "" {
-			p.say(": ").tell(words, maxTaskOutcome)
-		}
-		return p
+		return v.phrase().form("By {who}{why}", slots{"who": peopleSlot(deniersOf(a)), "why": func(p *phrase) {
+			if words := strings.TrimSpace(a.Resolved.Reason); words != "" {
+				p.say(v.t(": ")).tell(words, maxTaskOutcome)
+			}
+		}})
 	}
-	reason := strings.TrimSpace(f.Reason)
+	reason := strings.TrimSpace(v.recorded(f.Reason))
 	if reason == "" {
 		return nil
 	}
-	return p.tell(reason, maxTaskOutcome)
+	return v.phrase().tell(reason, maxTaskOutcome)
+}
+
+// gave is the first line of what a tool gave; nil if that is nothing. Of a long output only the beginning is read, far more
+// than is shown. What is a secret in the arguments is one in the output, too.
+func (v *renderer) gave(c *ledger.Call) *phrase {
+	output := c.Finished.Output
+	if len(output) > maxSaidRead {
+		output = strings.ToValidUTF8(output[:maxSaidRead], "")
+	}
+	_, hits := v.redactor.Text(c.Arguments)
+	output = strings.TrimSpace(v.knowing(hits).clean(output))
+	first, rest, _ := strings.Cut(output, "\n")
+	if first = strings.TrimSpace(first); first == "" {
+		return nil
+	}
+	shown := short(first, maxTaskOutcome)
+	if strings.TrimSpace(rest) != "" && !strings.HasSuffix(shown, "…") {
+		shown += " …"
+	}
+	return v.phrase().say(shown)
 }
 
 // label is the name of something in a field of which Slack doesn't say whether it
@@ -360,51 +390,51 @@ func (v *renderer) label(name string, max int) string {
 // callState is where a call stands, in words, and as the mark that goes with it.
 // Slack has four: error is for what went wrong, and a call to which somebody or
 // something said no did not go wrong. It didn't start, which is what pending means.
-func callState(c *ledger.Call) (string, slack.TaskCardStatus) {
+func (v *renderer) callState(c *ledger.Call) (string, slack.TaskCardStatus) {
 	if f := c.Finished; f != nil {
-		return finishedState(f)
+		return v.finishedState(f)
 	}
 	switch a := c.Approval; {
 	case !c.StartedAt.IsZero():
-		return "running", slack.TaskCardStatusInProgress
+		return v.t("running"), slack.TaskCardStatusInProgress
 	case a.Open() && a.Quorum > 1:
-		return fmt.Sprintf("waiting for approval, %d of %d given", len(approversOf(a)), a.Quorum), slack.TaskCardStatusPending
+		return v.tf("waiting for approval, %d of %d given", len(approversOf(a)), a.Quorum), slack.TaskCardStatusPending
 	case a.Open():
-		return "waiting for approval", slack.TaskCardStatusPending
+		return v.t("waiting for approval"), slack.TaskCardStatusPending
 	case a != nil && a.Resolved.Type == ledger.Approved:
-		return "approved", slack.TaskCardStatusInProgress
+		return v.t("approved"), slack.TaskCardStatusInProgress
 	case a != nil:
-		return "not performed", slack.TaskCardStatusPending
+		return v.t("not performed"), slack.TaskCardStatusPending
 	}
-	return "called", slack.TaskCardStatusPending
+	return v.t("called"), slack.TaskCardStatusPending
 }
 
-func finishedState(f *ledger.ToolFinished) (string, slack.TaskCardStatus) {
+func (v *renderer) finishedState(f *ledger.ToolFinished) (string, slack.TaskCardStatus) {
 	switch endOf(f, endNotPerformed) {
 	case endDone:
-		return "done in " + took(f.Elapsed), slack.TaskCardStatusComplete
+		return v.tf("done in %s", v.took(f.Elapsed)), slack.TaskCardStatusComplete
 	case endStopped: // it had started: neither done nor not
-		return "stopped, may be partly performed", slack.TaskCardStatusError
+		return v.t("stopped, may be partly performed"), slack.TaskCardStatusError
 	case endUnknown:
-		return "outcome unknown", slack.TaskCardStatusError
+		return v.t("outcome unknown"), slack.TaskCardStatusError
 	case endFailed:
-		return "failed", slack.TaskCardStatusError
+		return v.t("failed"), slack.TaskCardStatusError
 	}
 	switch f.Source {
 	case ledger.SourceUser:
-		return "denied", slack.TaskCardStatusPending
+		return v.t("denied"), slack.TaskCardStatusPending
 	case ledger.SourceAbort:
-		return "stopped, not performed", slack.TaskCardStatusPending
+		return v.t("stopped, not performed"), slack.TaskCardStatusPending
 	case ledger.SourcePolicy:
-		return "not allowed", slack.TaskCardStatusPending
+		return v.t("not allowed"), slack.TaskCardStatusPending
 	case ledger.SourceLoopGuard:
-		return "not asked again", slack.TaskCardStatusPending
+		return v.t("not asked again"), slack.TaskCardStatusPending
 	}
-	return "not performed", slack.TaskCardStatusPending
+	return v.t("not performed"), slack.TaskCardStatusPending
 }
 
 // summarize counts calls that have no task of their own.
-func summarize(calls []*ledger.Call) string {
+func (v *renderer) summarize(calls []*ledger.Call) string {
 	var done, other int
 	for _, c := range calls {
 		if c.State == ledger.OutputAvailable {
@@ -413,9 +443,9 @@ func summarize(calls []*ledger.Call) string {
 			other++
 		}
 	}
-	s := count(len(calls), "earlier call", "earlier calls") + ": " + count(done, "done", "done")
+	earlier := v.count(len(calls), "earlier call", "earlier calls")
 	if other > 0 {
-		s += fmt.Sprintf(", %d not", other)
+		return v.tf("%s: %d done, %d not", earlier, done, other)
 	}
-	return s
+	return v.tf("%s: %d done", earlier, done)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -22,8 +23,15 @@ type Recheck struct {
 	book *book
 }
 
-// anyones renders with nothing but what is known to everybody.
-var anyones = &renderer{redactor: redact.New()}
+// anyones renders with nothing but what is known to everybody, in English.
+var anyones = &renderer{redactor: redact.New(), lang: language.English}
+
+// anyonesIn is the same in another language.
+func anyonesIn(l language.Language) *renderer {
+	r := *anyones
+	r.lang = l
+	return &r
+}
 
 // Event takes the next event. An error says that the event doesn't fit the ones before.
 func (c *Recheck) Event(e ledger.Event) error {
@@ -37,11 +45,23 @@ func (c *Recheck) Event(e ledger.Event) error {
 	}
 	c.book.apply(e, anyones)
 	clear(c.book.dirty) // nothing is sent
+	for message := range c.book.withdrawn {
+		c.book.drop(c.book.things[progressOf(message)])
+	}
 	return nil
 }
 
 // settled compares the rendering that the journal gives with the one that Slack confirmed.
 func (c *Recheck) settled(e ledger.Event, b *ledger.MessageSettled) error {
+	lang, err := language.Parse(b.Language)
+	if err != nil { // a later version's
+		c.Other++
+		return nil
+	}
+	r := anyonesIn(lang)
+	if run := c.book.runs[e.Run]; run != nil {
+		c.book.sync(run, r) // an answer may have more parts in another language
+	}
 	t := c.book.things[b.Thing]
 	switch {
 	case b.Renderer != rendererVersion:
@@ -53,16 +73,24 @@ func (c *Recheck) settled(e ledger.Event, b *ledger.MessageSettled) error {
 		}
 		c.Other++ // the run has no place in Slack any more that is known: its beginning was erased
 		return nil
-	case !c.book.matches(t, b.Rendering):
+	case !c.book.matches(t, b.Rendering, r):
 		return fmt.Errorf("what the journal gives for the %s %s is not what Slack confirmed (SHA-256 %.12s…)", b.Thing.Kind, b.Thing.ID, b.Rendering)
 	}
 	c.Renderings++
 	return nil
 }
 
-// renderer is the version to record with a thing's last rendering.
-func (b *book) renderer(t *thing) int {
-	if t.confirmed == "" || t.gone != "" || !b.matches(t, t.confirmed) {
+// recordedAs is how the journal calls a language: English is nothing, as before there were others.
+func recordedAs(l language.Language) string {
+	if l == language.English {
+		return ""
+	}
+	return string(l)
+}
+
+// renderer is the version to record with a thing's last rendering in a language.
+func (b *book) renderer(t *thing, l language.Language) int {
+	if t.confirmed == "" || t.gone != "" || !b.matches(t, t.confirmed, anyonesIn(l)) {
 		return 0
 	}
 	return rendererVersion
@@ -70,10 +98,10 @@ func (b *book) renderer(t *thing) int {
 
 // matches tells whether a rendering of the thing as the book has it is the one with this hash: as it is usually sent, or
 // in plain blocks, where Slack didn't take the others.
-func (b *book) matches(t *thing, hash string) bool {
+func (b *book) matches(t *thing, hash string, r *renderer) bool {
 	if id, err := strconv.ParseInt(t.ID, 10, 64); t.Kind == kindProgress && (err != nil || b.mail[id].Body == nil) {
 		return false
 	}
-	out, _, final := b.render(&thing{Thing: t.Thing, run: t.run, call: t.call, part: t.part}, anyones, time.Time{})
+	out, _, final := b.render(&thing{Thing: t.Thing, run: t.run, call: t.call, part: t.part}, r, time.Time{})
 	return final && (out.hash() == hash || plain(out).hash() == hash)
 }

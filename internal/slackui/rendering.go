@@ -19,14 +19,20 @@ type rendering struct {
 	blocks []slack.Block // what people see
 	thing  ledger.Thing  // whose message it is
 	run    string        // the run that it belongs to; empty while the message waits its turn
+	file   *document     // what is uploaded, of a thing that is a file
 }
 
 // hash is the SHA-256, in hex, of what Slack is asked to show.
 func (r rendering) hash() string {
+	content := ""
+	if r.file != nil {
+		content = string(r.file.content)
+	}
 	raw, err := json.Marshal(struct {
 		Text   string        `json:"text"`
 		Blocks []slack.Block `json:"blocks"`
-	}{r.text, r.blocks})
+		File   string        `json:"file,omitempty"`
+	}{r.text, r.blocks, content})
 	if err != nil {
 		// Blocks are built here from strings and numbers; they always encode.
 		panic("slackui: encode a rendering: " + err.Error())

@@ -17,7 +17,7 @@ import (
 type request struct {
 	summary string       // what will happen and to what
 	tool    string       // the tool's name
-	kind    string       // command, diff or json
+	kind    string       // command, diff, request, text or json
 	body    string       // the exact content
 	raw     string       // body before it was made visible, for excerpts
 	notes   []string     // what one should know
@@ -37,20 +37,23 @@ func (v *renderer) request(a *ledger.Approval) request {
 	q := request{kind: kind, chars: utf8.RuneCountInString(body)}
 	q.raw, q.hits = v.redactor.Text(body)
 	q.secrets = len(q.hits)
-	q.veiled = hides(kind, q.raw, q.hits)
+	q.veiled = hides(kind, q.raw, q.hits) || v.veils(kind, body, a)
+	q.raw = v.secretsNamed(q.raw)
 	q.body, q.marked = visible(q.raw)
-	q.veiled = q.veiled || v.veils(kind, body, a)
+	if q.body == "" {
+		q.body = v.t("(empty)")
+	}
 	_, marked := visibleLine(p.Summary)
 	q.marked = q.marked || marked
 	about := v.knowing(q.hits)
 	q.summary = about.summary(a, maxSummaryChars)
 	if q.summary == "" {
-		q.summary = "Use " + v.line(a.Tool, maxNameChars)
+		q.summary = v.tf("Use %s", v.line(a.Tool, maxNameChars))
 	}
 	q.tool = v.line(a.Tool, maxNameChars)
 	for _, n := range p.Notes {
 		clean, hits := v.redactor.Text(n)
-		shown, marked := visible(clean)
+		shown, marked := visible(v.secretsNamed(clean))
 		q.notes = append(q.notes, shown)
 		q.secrets += len(hits)
 		q.marked = q.marked || marked

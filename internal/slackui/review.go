@@ -25,17 +25,18 @@ func (v *renderer) review(run *ledger.Run, c *ledger.Call) (slack.ModalViewReque
 	q := v.request(c.Approval)
 	v = v.knowing(q.hits)
 	if endingOf(c) != endPending {
-		return v.modal(c, richText(paragraph(bold(q.summary)), paragraph(v.outcome(c, run).elements...))), nil
+		return v.modal(c, richText(paragraph(bold(q.summary)), v.outcome(c, run).section())), nil
 	}
 	if weightOf(q.body) <= maxView {
-		if blocks := v.reviewBlocks(q, c, run, preformatted(q.body), true); weight(blocks...) <= maxView {
+		blocks := v.reviewBlocks(q, c, run, v.paged(q.body), true)
+		if len(blocks) <= maxViewBlocks && weight(blocks...) <= maxView {
 			return v.modal(c, blocks...), nil
 		}
 	}
-	coming := paragraph(text("It is too long for this window too. The file with all of it is on its way."))
+	coming := [][]slack.RichTextElement{{paragraph(text(v.t("It is too long for this window too. The file with all of it is on its way.")))}}
 	return v.modal(c, v.reviewBlocks(q, c, run, coming, false)...), &reviewFile{
 		name:    "request-" + c.Approval.Approval + ".txt",
-		content: []byte(q.fullText()),
+		content: []byte(v.fullText(q)),
 	}
 }
 
@@ -47,49 +48,84 @@ func (v *renderer) reviewLinked(run *ledger.Run, c *ledger.Call, permalink strin
 		return view
 	}
 	v = v.knowing(q.hits)
-	link := slack.NewRichTextSectionLinkElement(permalink, "Open the file with all of it", nil)
-	return v.modal(c, v.reviewBlocks(q, c, run, paragraph(link, text(", read it, and decide here.")), true)...)
+	link := func(p *phrase) {
+		words := v.t("Open the file with all of it")
+		p.add(slack.NewRichTextSectionLinkElement(permalink, words, nil), words)
+	}
+	read := v.phrase().form("{file}, read it, and decide here.", slots{"file": link}).section()
+	return v.modal(c, v.reviewBlocks(q, c, run, [][]slack.RichTextElement{{read}}, true)...)
 }
 
 func (v *renderer) modal(c *ledger.Call, blocks ...slack.Block) slack.ModalViewRequest {
-	plain := func(s string) *slack.TextBlockObject {
-		return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
-	}
 	return slack.ModalViewRequest{
 		Type:            slack.VTModal,
-		Title:           plain("Review the request"),
-		Close:           plain("Close"),
+		Title:           plainText(v.t("Review the request")),
+		Close:           plainText(v.t("Close")),
 		CallbackID:      callbackReview,
 		PrivateMetadata: c.Approval.Approval,
 		Blocks:          slack.Blocks{BlockSet: blocks},
 	}
 }
 
-// reviewBlocks are the modal's content; complete says that all of the request is
-// shown or linked.
-func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body slack.RichTextElement, complete bool) []slack.Block {
+// pageChars is how much of a request stands in one block of the modal, which is far more than a card shows.
+const pageChars = 8000
+
+// paged is a text as it is, in parts where it is long, so that people can say where they are in it.
+func (v *renderer) paged(s string) [][]slack.RichTextElement {
+	parts := pages(s, pageChars)
+	if len(parts) < 2 {
+		return [][]slack.RichTextElement{{preformatted(s)}}
+	}
+	out := make([][]slack.RichTextElement, len(parts))
+	for i, part := range parts {
+		title := v.tf("Part %d of %d", i+1, len(parts))
+		if i > 0 && !strings.HasSuffix(parts[i-1], "\n") {
+			title = v.tf("Part %d of %d, in the same line", i+1, len(parts))
+		}
+		out[i] = []slack.RichTextElement{paragraph(bold(title)), preformatted(part)}
+	}
+	return out
+}
+
+// pages cuts s into parts of at most limit characters, counted escaped: between lines, unless a line is longer than half a
+// part. Nothing is left out.
+func pages(s string, limit int) []string {
+	var out []string
+	for s != "" {
+		part := pieces(s, limit)[0]
+		if i := strings.LastIndexByte(part, '\n'); len(part) < len(s) && i >= len(part)/2 {
+			part = part[:i+1]
+		}
+		out = append(out, part)
+		s = s[len(part):]
+	}
+	return out
+}
+
+// reviewBlocks are the modal's content, the parts of the body one below the other; complete says that all of the request
+// is shown or linked.
+func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body [][]slack.RichTextElement, complete bool) []slack.Block {
 	a := c.Approval
-	content := append(v.titled(q, a, q.lead(true, run)), body)
-	content = append(content, v.warnings(q, a, usualRoom, true)...)
-	var buttons []slack.BlockElement
-	if complete && q.approvable(a) {
-		buttons = append(buttons, q.approve(a))
+	blocks := []slack.Block{richText(append(v.titled(q, a, v.lead(q, true, run)), body[0]...)...)}
+	for _, part := range body[1:] {
+		blocks = append(blocks, richText(part...))
 	}
-	buttons = append(buttons, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
-	return []slack.Block{
-		richText(content...),
-		richText(v.circumstances(q, c, run, usualRoom, true)...),
-		v.smallPrint(expiry(a.Until(), a.Timeout)+" · "+reference(a), a, usualRoom),
-		slack.NewActionBlock(a.Approval+".review", buttons...),
+	if told := append(v.changed(a), v.warnings(q, a, usualRoom, true)...); len(told) > 0 {
+		blocks = append(blocks, richText(told...))
 	}
+	return append(blocks,
+		richText(v.circumstances(q, c, run, a.Until(), usualRoom, true)...),
+		slack.NewActionBlock(reviewBlock(a), v.decisions(q, a, run, complete && q.approvable(a))...),
+		v.smallPrint(a, usualRoom),
+	)
 }
 
 // fullText is the request as a text file: as exact and as visible as on a card.
-func (q request) fullText() string {
+func (v *renderer) fullText(q request) string {
 	var b strings.Builder
 	b.WriteString(q.summary + "\n\n" + q.body + "\n")
 	for _, n := range q.notes {
-		b.WriteString("\nNote: " + n + "\n")
+		b.WriteString("\n" + v.tf("Note: %s", n) + "\n")
 	}
 	return b.String()
 }

@@ -12,54 +12,59 @@ import (
 // and a screen reader, get all of it. The marks in front are for the eye that only
 // glances.
 
-// riskWords are what people are told; a risk that isn't here is told as it stands.
-var riskWords = map[string]string{
-	"low":      "Low risk",
-	"medium":   "Medium risk",
-	"high":     "▲ High risk",
-	"critical": "▲▲ Critical risk",
-}
+// high tells whether a click should be thought over because of the risk alone.
+func high(risk string) bool { return risk == "high" || risk == critical }
 
-// high tells whether a click should be confirmed because of the risk alone.
-func high(risk string) bool { return risk == "high" || risk == "critical" }
+// critical is the risk that one has to name the target for: a form asks for it before anything is approved.
+const critical = "critical"
 
-// risk is the line under the title; nil if nobody has named one.
+// risk is the line under the title; nil if nobody has named one. A risk that isn't known is told as it stands.
 func (v *renderer) risk(a *ledger.Approval) *slack.RichTextSection {
-	switch words, known := riskWords[a.Risk]; {
-	case a.Risk == "":
+	words := ""
+	switch a.Risk {
+	case "":
 		return nil
-	case known:
-		return paragraph(bold(words))
+	case "low":
+		words = v.t("Low risk")
+	case "medium":
+		words = v.t("Medium risk")
+	case "high":
+		words = v.t("▲ High risk")
+	case critical:
+		words = v.t("▲▲ Critical risk")
+	default:
+		words = v.tf("Risk: %s", v.line(a.Risk, maxNameChars))
 	}
-	return paragraph(bold("Risk: " + v.line(a.Risk, maxNameChars)))
+	return paragraph(bold(words))
 }
 
-// needed begins the fallback of a card that waits.
-func needed(a *ledger.Approval) string {
-	if high(a.Risk) {
-		return "Approval needed (" + a.Risk + " risk): "
+// needed is what a notification says of a card that waits.
+func (v *renderer) needed(q request, a *ledger.Approval) string {
+	switch a.Risk {
+	case "high":
+		return v.tf("Approval needed (high risk): %s", q.summary)
+	case critical:
+		return v.tf("Approval needed (critical risk): %s", q.summary)
 	}
-	return "Approval needed: "
+	return v.tf("Approval needed: %s", q.summary)
 }
 
 // approve is the button, with a dialog in front of it where a click is to be thought
-// over. The dialog names what is approved, so that it can't be taken for another.
-func (q request) approve(a *ledger.Approval) *slack.ButtonBlockElement {
-	b := button(actionApprove, a.Approval, "Approve", slack.StylePrimary)
-	if !a.Confirm && !high(a.Risk) {
+// over. The dialog names what is approved, so that it can't be taken for another. What is critical has a form in front
+// of it, which the dots on the button announce.
+func (v *renderer) approve(q request, a *ledger.Approval) *slack.ButtonBlockElement {
+	if a.Risk == critical {
+		return about(button(actionApprove, a.Approval, v.t("Approve…"), slack.StylePrimary), q.summary)
+	}
+	b := about(button(actionApprove, a.Approval, v.t("Approve"), slack.StylePrimary), q.summary)
+	title := v.t("Approve this?")
+	switch {
+	case high(a.Risk):
+		title = v.t("High risk. Approve this?")
+	case !a.Confirm:
 		return b
 	}
-	plain := func(s string) *slack.TextBlockObject {
-		return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
-	}
-	title := "Approve this?"
-	if high(a.Risk) {
-		title = strings.ToUpper(a.Risk[:1]) + a.Risk[1:] + " risk. Approve this?"
-	}
-	b.Confirm = slack.NewConfirmationBlockObject(plain(title), plain(asLong(q.summary, maxConfirmChars)), plain("Approve"), plain("Back"))
-	if a.Risk == "critical" {
-		b.Confirm.Style = slack.StyleDanger
-	}
+	b.Confirm = slack.NewConfirmationBlockObject(plainText(title), plainText(asLong(q.summary, maxConfirmChars)), plainText(v.t("Approve")), plainText(v.t("Back")))
 	return b
 }
 

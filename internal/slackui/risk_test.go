@@ -12,6 +12,8 @@ import (
 
 // approveButton is the button of a card or modal, as Slack gets it.
 func approveButton(t *testing.T, blocks []slack.Block) (b struct {
+	Text    struct{ Text string }
+	Label   string `json:"accessibility_label"`
 	Confirm *struct {
 		Title, Text, Confirm, Deny struct{ Type, Text string }
 		Style                      string
@@ -46,11 +48,11 @@ func TestConfirm(t *testing.T) {
 	for _, tt := range []struct {
 		risk, command string
 		confirm       bool
-		title, style  string
+		title, label  string
 	}{
-		{"", "date", false, "", ""}, {"low", "date", false, "", ""}, {"medium", "date", false, "", ""},
-		{"", "date", true, "Approve this?", ""}, {"high", "date", false, "High risk. Approve this?", ""},
-		{"critical", long, false, "Critical risk. Approve this?", "danger"},
+		{"", "date", false, "", "Approve"}, {"low", "date", false, "", "Approve"}, {"medium", "date", false, "", "Approve"},
+		{"", "date", true, "Approve this?", "Approve"}, {"high", long, false, "High risk. Approve this?", "Approve"},
+		{"critical", long, true, "", "Approve…"}, // a form asks for more than a dialog could
 	} {
 		s := newStory().calls("", toolCall("call_1", "shell", `{}`)).ask("call_1", func(r *ledger.ApprovalRequested) {
 			shell(tt.command)(r)
@@ -62,10 +64,13 @@ func TestConfirm(t *testing.T) {
 			if (b.Confirm != nil) != (tt.title != "") {
 				t.Errorf("risk %q, confirm %v: dialog %v", tt.risk, tt.confirm, b.Confirm)
 			}
+			if b.Text.Text != tt.label || !strings.HasPrefix(b.Label, tt.label+": Run ") || len([]rune(escape(b.Label))) > maxLabel {
+				t.Errorf("risk %q: the button says %q, a screen reader %q", tt.risk, b.Text.Text, b.Label)
+			}
 			if b.Confirm == nil {
 				continue
 			}
-			if b.Confirm.Title.Text != tt.title || b.Confirm.Style != tt.style || b.Confirm.Text.Type != "plain_text" || !strings.HasPrefix(b.Confirm.Text.Text, "Run "+tt.command[:4]) {
+			if b.Confirm.Title.Text != tt.title || b.Confirm.Style != "" || b.Confirm.Text.Type != "plain_text" || !strings.HasPrefix(b.Confirm.Text.Text, "Run "+tt.command[:4]) {
 				t.Errorf("risk %q: %+v", tt.risk, b.Confirm)
 			}
 			if n := len([]rune(escape(b.Confirm.Text.Text))); n > maxConfirmChars {

@@ -81,14 +81,22 @@ type book struct {
 	byRun   map[string][]*thing
 	dirty   map[*thing]bool     // may have to be sent, recorded or settled
 	writing map[string]*writing // by run: what its model writes at the moment
-	orders  int64
-	upTo    int64 // Seq of the last event read
+
+	// Of messages that wait for their turn (offers.go):
+	waits     map[string][]int64     // by session
+	current   map[string]string      // by session: the run that it is at
+	kept      map[int64]bool         // those that are not to be used as an answer
+	withdrawn map[int64]ledger.Event // those that start nothing any more, while that is being said
+
+	orders int64
+	upTo   int64 // Seq of the last event read
 }
 
 func newBook() *book {
 	return &book{
 		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{},
 		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{},
+		waits: map[string][]int64{}, current: map[string]string{}, kept: map[int64]bool{}, withdrawn: map[int64]ledger.Event{},
 	}
 }
 
@@ -98,6 +106,9 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 	switch body := e.Body.(type) {
 	case *ledger.MessageReceived:
 		b.received(e, body)
+		return
+	case *ledger.MessageWithdrawn:
+		b.queue(e)
 		return
 	case *ledger.RunStarted:
 		if body.Place.Channel == "" {
@@ -112,6 +123,7 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 		return
 	}
 	run.Apply(e)
+	b.queue(e)
 	b.written(e)
 	b.sync(run, r)
 	b.touch(e)
@@ -126,6 +138,7 @@ func (b *book) received(e ledger.Event, m *ledger.MessageReceived) {
 		return
 	}
 	b.mail[e.Seq] = e
+	b.queue(e)
 	t := b.thing(progressOf(e.Seq), "", m.Place)
 	t.notBefore = e.Time.Add(waitHold)
 }
@@ -141,6 +154,9 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 		return
 	}
 	b.runs[run.ID] = run
+	if run.Finished == nil {
+		b.current[run.Session] = run.ID
+	}
 	if message.Body != nil {
 		b.mail[message.Seq] = message
 	}
@@ -233,6 +249,9 @@ func (b *book) forget(run *ledger.Run) {
 	}
 	delete(b.byRun, run.ID)
 	delete(b.writing, run.ID)
+	if b.current[run.Session] == run.ID {
+		delete(b.current, run.Session)
+	}
 	delete(b.mail, run.Started.Message)
 	delete(b.runs, run.ID)
 }
@@ -294,12 +313,18 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 	run := b.runs[t.run]
 	switch t.Kind {
 	case kindProgress:
-		id, _ := strconv.ParseInt(t.ID, 10, 64)
-		out, final = r.progressNow(b.mail[id], run, b.writing[t.run]), r.progressFinal(run)
+		if run == nil {
+			w := b.waiter(messageOf(t))
+			out, final = r.waiting(w), w.withdrawn != nil
+			break
+		}
+		out, final = r.progressNow(b.mail[messageOf(t)], run, b.writing[t.run]), r.progressFinal(run)
 	case kindCard:
 		c := run.Call(t.call)
 		until = deadline(t, c.Approval, now)
 		out, final = r.card(run, c, until), r.cardFinal(c, run)
+	case kindFile:
+		out, final = r.answerFile(run), true
 	case kindAnswer:
 		if all := r.answer(run); t.part < len(all) {
 			out = all[t.part]
@@ -307,6 +332,7 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 		final = true
 	}
 	switch {
+	case out.file != nil:
 	case t.bare && final:
 		out = bare(out)
 	case t.plain:

@@ -33,8 +33,9 @@ type Config struct {
 	Channels  []string         // where runs may be started; empty: wherever the bot is
 	Redactor  *redact.Redactor // nil: one that knows patterns only
 	Language  language.Language
-	Grace     time.Duration // how long the last updates may take after ctx has ended; zero: 5 seconds
-	Logger    *slog.Logger  // nil: silent
+	Tools     func() []string // the names of the tools there are now, for what is suggested; nil: none
+	Grace     time.Duration   // how long the last updates may take after ctx has ended; zero: 5 seconds
+	Logger    *slog.Logger    // nil: silent
 }
 
 const defaultGrace = 5 * time.Second
@@ -54,7 +55,10 @@ type UI struct {
 	lanes   *lanes // the effects of clicks and messages
 	replies *lanes // what follows from them
 	outbox  *outbox
+	signs   *signs
 	threads *threads
+	tools   func() []string
+	quotes  *quotes // forms about a message that are open
 
 	tellMu sync.Mutex
 	tells  bucket
@@ -67,6 +71,7 @@ func New(cfg Config) *UI {
 		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, agent: cfg.Agent, channels: cfg.Channels,
 		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
 		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
+		tools: cfg.Tools, quotes: newQuotes(),
 	}
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
@@ -81,6 +86,10 @@ func New(cfg Config) *UI {
 	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, botUser: u.client.BotUser}
 	u.outbox = newOutbox(u.client, u.journal, u.approvals, u.renderer, u.log)
 	u.socket = newSocket(u.client)
+	u.signs = newSigns(u)
+	if u.tools == nil {
+		u.tools = func() []string { return nil }
+	}
 	return u
 }
 
@@ -102,6 +111,7 @@ func (u *UI) Run(ctx context.Context) error {
 	if err := u.outbox.load(ctx); err != nil {
 		return err
 	}
+	u.signs.after = u.outbox.read()
 	u.socket.onEvent = func(e eventDelivery) { u.event(work, e) }
 	u.socket.onClick = func(c slack.InteractionCallback, r *receipt) { u.interact(work, c, r) }
 	u.socket.onCommand = func(c slack.SlashCommand, r *receipt) { u.command(work, c, r) }
@@ -117,6 +127,7 @@ func (u *UI) Run(ctx context.Context) error {
 	part(u.outbox.follow)
 	part(u.outbox.run)
 	part(u.socket.run)
+	part(u.signs.run)
 
 	select {
 	case <-ctx.Done():

@@ -3,7 +3,6 @@ package slackui
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"approvalbot/internal/approvals"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 )
 
@@ -95,93 +95,149 @@ func endOf(f *ledger.ToolFinished, denied ending) ending {
 // outcome says how it ended, in one or two sentences.
 func (v *renderer) outcome(c *ledger.Call, run *ledger.Run) *phrase {
 	p := v.phrase()
-	end := endingOf(c)
-	switch a := c.Approval; {
+	a, end := c.Approval, endingOf(c)
+	switch {
+	case a.Resolved == nil && !performed(end):
+		return p.form("No decision is recorded{why}. *Not performed.*", slots{"why": reasonSlot(v.recorded(c.Finished.Reason))})
 	case a.Resolved == nil:
-		p.say("No decision is recorded")
-	case a.Resolved.Type == ledger.Approved:
-		p.say("Approved by ")
-		v.people(p, approversOf(a))
-		p.say(", ").at(a.ResolvedAt)
+		p.say(v.t("No decision is recorded."))
+	case a.Resolved.Type != ledger.Approved && !performed(end):
+		v.denial(p, c, run, end)
+		return p
+	case a.Resolved.Type != ledger.Approved: // what can't be is not called approved
+	case end == endNotPerformed:
+		return p.form("{approved}, but *not performed*{why}.", slots{"approved": v.approved(a), "why": reasonSlot(v.recorded(c.Finished.Reason))})
+	default:
+		p.form("{approved}.", slots{"approved": v.approved(a)})
 	}
-	if program := programOf(run); program != "" && performed(end) {
+	p.next()
+	if program := programOf(run); program != "" {
 		v.reported(p, program, c, end)
 		return p
 	}
-	switch end {
-	case endStarting:
-		p.say(". ").strong("About to start.")
-	case endRunning:
-		p.say(". ").strong("Running.")
-	case endDone:
-		p.say(". ").strong("Done in " + took(c.Finished.Elapsed) + ".")
-	case endFailed:
-		p.say(". ").strong("It failed " + afterwards(c.Finished.Elapsed))
-		p.because(c.Finished.Reason).say(".")
-	case endNotPerformed:
-		p.say(", but ").strong("not performed")
-		p.because(c.Finished.Reason).say(".")
-	case endStopped:
-		p.say(". ").strong("Stopped while it was running.").say(" It may be partly performed.")
-	case endUnknown:
-		why, _, _ := strings.Cut(c.Finished.Reason, ". ")
-		why = strings.TrimRight(v.line(cmp.Or(why, "approvalbot ended while it was running"), maxReasonChars), ".")
-		p.say(". ").strong("Outcome unknown").say(": " + why + ". It may have been performed, and will not be run again.")
-	default:
-		v.denial(p, c, run, end)
-	}
+	v.performance(p, c, end)
 	return p
 }
 
-func (v *renderer) denial(p *phrase, c *ledger.Call, run *ledger.Run, end ending) {
-	res := c.Approval.Resolved
-	if res == nil {
-		p.because(c.Finished.Reason).say(". ").strong("Not performed.")
-		return
+// approved says who approved, and whose changes are in what they approved.
+func (v *renderer) approved(a *ledger.Approval) func(*phrase) {
+	who := approversOf(a)
+	s := slots{"who": peopleSlot(who), "at": momentSlot(a.ResolvedAt)}
+	editor := editorOf(a)
+	return func(p *phrase) {
+		switch {
+		case editor == nil:
+			p.form("Approved by {who}, {at}", s)
+		case len(who) == 1 && who[0].Person() == editor.Person():
+			p.form("Edited and approved by {who}, {at}", s)
+		default:
+			s["editor"] = peopleSlot([]ledger.Actor{*editor})
+			p.form("Edited by {editor}, then approved by {who}, {at}", s)
+		}
 	}
-	reason := res.Reason
+}
+
+// editorOf is who changed the arguments last; nil if they are as they were asked for.
+func editorOf(a *ledger.Approval) *ledger.Actor {
+	switch {
+	case a.Resolved != nil && a.Resolved.EditedBy != nil:
+		return a.Resolved.EditedBy
+	case len(a.Amended) > 0:
+		return &a.Amended[len(a.Amended)-1].By
+	}
+	return nil
+}
+
+// performance says how far a call has come that was approved.
+func (v *renderer) performance(p *phrase, c *ledger.Call, end ending) {
 	switch end {
-	case endDenied:
-		p.say("Denied by ")
-		v.people(p, deniersOf(c.Approval))
-		p.say(", ").at(c.Approval.ResolvedAt)
-		p.because(reason).say(". ").strong("Not performed.")
-	case endUnanswered:
-		p.say(sentence(v.line(reason, maxReasonChars), "Nobody answered in time") + " ").strong("Not performed.")
-	case endUndeliverable:
-		p.say("Nobody could be asked").because(reason).say(". ").strong("Not performed.")
-	case endRefused:
-		p.say("The rules don't allow it").because(reason).say(". ").strong("Not performed.")
-	default:
-		// By the order of the journal: two events may have one time.
-		if s := run.Stop; s != nil && s.By.Kind != ledger.ActorSystem && s.Seq < c.Approval.ResolvedSeq {
-			p.say("The run was stopped by ").who(s.By).say(". ").strong("Not performed.")
+	case endStarting:
+		p.form("*About to start.*", nil)
+	case endRunning:
+		p.form("*Running.*", nil)
+	case endDone:
+		p.form("*Done in {time}.*", slots{"time": saying(v.took(c.Finished.Elapsed))})
+	case endFailed:
+		why := reasonSlot(v.recorded(c.Finished.Reason))
+		if c.Finished.Elapsed < 100*time.Millisecond {
+			p.form("*It failed at once*{why}.", slots{"why": why})
 			return
 		}
-		p.say("The run was stopped").because(reason).say(". ").strong("Not performed.")
+		p.form("*It failed after {time}*{why}.", slots{"time": saying(v.took(c.Finished.Elapsed)), "why": why})
+	case endStopped:
+		p.form("*Stopped while it was running.* It may be partly performed.", nil)
+	case endUnknown:
+		p.form("*Outcome unknown*: {why}. It may have been performed, and will not be run again.", slots{"why": v.unknownBecause(c.Finished.Reason)})
+	}
+}
+
+// unknownBecause is why it isn't known how a call ended: the first sentence of what is recorded.
+func (v *renderer) unknownBecause(reason string) func(*phrase) {
+	why, _, _ := strings.Cut(reason, ". ")
+	why = strings.TrimRight(v.line(v.recorded(why), maxReasonChars), ".。")
+	return saying(cmp.Or(why, v.t("approvalbot ended while it was running")))
+}
+
+// denial says why a call was not performed that was not approved.
+func (v *renderer) denial(p *phrase, c *ledger.Call, run *ledger.Run, end ending) {
+	a := c.Approval
+	why := slots{"why": reasonSlot(v.recorded(a.Resolved.Reason))}
+	switch end {
+	case endDenied:
+		p.form("Denied by {who}, {at}{why}. *Not performed.*", slots{
+			"who": peopleSlot(deniersOf(a)), "at": momentSlot(a.ResolvedAt), "why": reasonSlot(a.Resolved.Reason)})
+	case endUnanswered:
+		v.unanswered(p, a)
+	case endUndeliverable:
+		p.form("Nobody could be asked{why}. *Not performed.*", why)
+	case endRefused:
+		p.form("The rules don't allow it{why}. *Not performed.*", why)
+	default:
+		// By the order of the journal: two events may have one time.
+		if s := run.Stop; s != nil && s.By.Kind != ledger.ActorSystem && s.Seq < a.ResolvedSeq {
+			p.form("The run was stopped by {who}. *Not performed.*", slots{"who": peopleSlot([]ledger.Actor{s.By})})
+			return
+		}
+		p.form("The run was stopped{why}. *Not performed.*", why)
+	}
+}
+
+// unanswered says that nobody answered, and how long people had.
+func (v *renderer) unanswered(p *phrase, a *ledger.Approval) {
+	until := a.Until()
+	switch {
+	case len(a.Extended) > 0 && !until.IsZero():
+		p.form("Nobody answered until {at}. *Not performed.*", slots{"at": momentSlot(until)})
+	case a.Timeout > 0:
+		p.form("Nobody answered within {time}. *Not performed.*", slots{"time": saying(v.lasting(a.Timeout))})
+	default:
+		p.form("Nobody answered in time. *Not performed.*", nil)
 	}
 }
 
 // because adds a reason that somebody gave, if there is one.
 func (p *phrase) because(reason string) *phrase {
-	reason = strings.TrimRight(strings.TrimSpace(p.v.clean(reason)), ".")
+	reason = strings.TrimRight(strings.TrimSpace(p.v.clean(reason)), ".。")
 	if reason == "" {
 		return p
 	}
-	return p.say(": " + short(reason, maxReasonChars))
+	return p.say(p.v.t(": ") + short(reason, maxReasonChars))
 }
 
-// sentence makes a sentence of a phrase; of none, the usual one.
-func sentence(s, usual string) string {
-	s = strings.TrimRight(strings.TrimSpace(s), ".")
+// sentence makes a sentence of a phrase; of none, the usual one, which is of ours and without an end.
+func (v *renderer) sentence(s, usual string) string {
+	s = strings.TrimRight(strings.TrimSpace(s), ".。")
 	if s == "" {
 		s = usual
 	}
-	first, size := utf8.DecodeRuneInString(s)
-	if word, _, _ := strings.Cut(s, " "); s == "" || strings.ContainsAny(word, "_/.") {
-		return s + "." // a name stays as it is
+	if s == "" {
+		return ""
 	}
-	return string(unicode.ToUpper(first)) + s[size:] + "."
+	first, size := utf8.DecodeRuneInString(s)
+	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_/.") {
+		return s + v.t(".") // a name stays as it is
+	}
+	return string(unicode.ToUpper(first)) + s[size:] + v.t(".")
 }
 
 // approversOf are the people whose yes counted, the last one included.
@@ -221,23 +277,30 @@ func voters(a *ledger.Approval, t ledger.ResolutionType) []ledger.Actor {
 // people adds several actors to a phrase.
 func (v *renderer) people(p *phrase, who []ledger.Actor) {
 	if len(who) == 0 {
-		p.say("somebody")
+		p.say(v.t("somebody"))
 		return
 	}
 	for i, a := range who {
-		if i > 0 {
-			p.say(joint(i, len(who)))
-		}
-		p.who(a)
+		p.joint(i, len(who)).who(a)
 	}
 }
 
 // joint is what stands before the i-th of n things in a list.
-func joint(i, n int) string {
-	if i == n-1 {
-		return " and "
+func (v *renderer) joint(i, n int) string {
+	switch i {
+	case 0:
+		return ""
+	case n - 1:
+		return v.t(" and ")
 	}
-	return ", "
+	return v.t(", ")
+}
+
+func (p *phrase) joint(i, n int) *phrase {
+	if i == 0 {
+		return p
+	}
+	return p.say(p.v.joint(i, n))
 }
 
 // actorOf is a person as an actor, for a mention.
@@ -250,71 +313,59 @@ func actorOf(p ledger.Person) ledger.Actor {
 
 // mayApprove says who may approve, with a mention of everyone who is named, so
 // that it reaches them.
-func mayApprove(a *ledger.Approval) []element {
+func (v *renderer) mayApprove(p *phrase, a *ledger.Approval) {
 	requesterMay := slices.Contains(a.Approvers, "requester")
-	var parts []element
+	var parts []func(*phrase)
 	for _, word := range a.Approvers {
 		switch {
 		case word == "requester":
-			parts = append(parts, text("whoever asked"))
+			parts = append(parts, saying(v.t("whoever asked")))
 		case word == "channel":
-			parts = append(parts, text(membersOf(a.Place)))
+			parts = append(parts, saying(v.membersOf(a.Place)))
+		case word == "members":
+			parts = append(parts, saying(v.t("full members of this workspace")))
 		case userID.MatchString(word):
 			if requesterMay || !asked(a, word) {
-				parts = append(parts, slack.NewRichTextSectionUserElement(word, nil))
+				parts = append(parts, func(p *phrase) { p.add(slack.NewRichTextSectionUserElement(word, nil), "@"+word) })
 			}
 		case groupID.MatchString(word):
-			parts = append(parts, slack.NewRichTextSectionUserGroupElement(word))
+			parts = append(parts, func(p *phrase) { p.add(slack.NewRichTextSectionUserGroupElement(word), "@"+word) })
 		}
 	}
 	if len(parts) == 0 {
-		return []element{text("nobody")}
+		p.say(v.t("nobody"))
+		return
 	}
-	left := len(parts) - maxMentions
-	if left > 0 {
-		parts = append(parts[:maxMentions], text(fmt.Sprintf("%d more", left)))
+	if left := len(parts) - maxMentions; left > 0 {
+		parts = append(parts[:maxMentions], saying(v.tf("%d more", left)))
 	}
-	sentence := []element{}
-	for i, part := range parts {
-		if i > 0 {
-			sentence = append(sentence, text(joint(i, len(parts))))
+	list := func(p *phrase) {
+		for i, part := range parts {
+			part(p.joint(i, len(parts)))
 		}
-		sentence = append(sentence, part)
 	}
-	if !requesterMay {
-		sentence = append(sentence, text(", but not the person who asked"))
+	if requesterMay {
+		list(p)
+		return
 	}
-	return sentence
+	p.form("{people}, but not the person who asked", slots{"people": list})
 }
 
 // membersOf is whom "channel" stands for.
-func membersOf(at ledger.Place) string {
+func (v *renderer) membersOf(at ledger.Place) string {
 	if strings.HasPrefix(at.Channel, "D") {
-		return "full members of this conversation"
+		return v.t("full members of this conversation")
 	}
-	return "full members of this channel"
+	return v.t("full members of this channel")
 }
 
 func asked(a *ledger.Approval, user string) bool {
 	return slices.ContainsFunc(a.Requesters, func(p ledger.Person) bool { return p.ID == user })
 }
 
-// took says how long something took, as exactly as one cares.
-func took(d time.Duration) string {
-	switch {
-	case d < 100*time.Millisecond:
-		return "under 0.1 s"
-	case d < 10*time.Second:
-		return strings.Replace(fmt.Sprintf("%.1f s", d.Seconds()), ".0 ", " ", 1)
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-}
+// took, afterwards and count are in English, for what isn't in the catalogue yet.
+func took(d time.Duration) string { return (&renderer{}).took(d) }
 
-// afterwards says when something ended: "after 2 s", or "at once".
 func afterwards(d time.Duration) string {
 	if d < 100*time.Millisecond {
 		return "at once"
@@ -322,128 +373,112 @@ func afterwards(d time.Duration) string {
 	return "after " + took(d)
 }
 
-// count is a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits + " " + many
-}
+func count(n int, one, many string) string { return language.English.Count(n, one, many) }
 
 // refusal is the private sentence, in mrkdwn, for a person whose click had no
 // effect.
 func (v *renderer) refusal(err error) string {
 	if e, ok := errors.AsType[*approvals.RefusedError](err); ok {
-		s := escape(sentence(v.line(e.Reason, maxReasonChars), "You can't do that here"))
-		if who := allowed(e.Allowed); who != "" {
-			s += " Those who can: " + who + "."
+		s := escape(v.sentence(v.line(v.recorded(e.Reason), maxReasonChars), v.t("You can't do that here")))
+		if who := v.allowed(e.Allowed); who != "" {
+			s += v.t(" ") + v.tf("Those who can: %s.", who)
 		}
 		return s
 	}
 	if e, ok := errors.AsType[*approvals.ConflictError](err); ok {
-		verb := "denied"
+		by, at := v.byWhom(e.Resolution.By), v.dateToken(e.Resolution.At)
 		if e.Resolution.Type == ledger.Approved {
-			verb = "approved"
+			return v.tf("Already decided: %s approved this, %s. Your click changed nothing.", by, at)
 		}
-		return fmt.Sprintf("Already decided: %s %s this%s. Your click changed nothing.", v.byWhom(e.Resolution.By), verb, when(e.Resolution.At))
+		return v.tf("Already decided: %s denied this, %s. Your click changed nothing.", by, at)
 	}
 	if e, ok := errors.AsType[*approvals.ExpiredError](err); ok {
-		return fmt.Sprintf("This request is over%s: %s It was not performed, and your click changed nothing.",
-			when(e.Resolution.At), escape(v.overBecause(e.Resolution)))
+		return v.tf("This request is over, %s: %s It was not performed, and your click changed nothing.",
+			v.dateToken(e.Resolution.At), escape(v.overBecause(e)))
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotRecorded):
-		return "I can't record this, so nothing is approved. The buttons stay; try again."
+		return v.t("I can't record this, so nothing is approved. The buttons stay; try again.")
 	case errors.Is(err, approvals.ErrNotFound):
-		return "I don't know this request, so nothing was changed."
+		return v.t("I don't know this request, so nothing was changed.")
 	}
-	return "Something went wrong on my side, so nothing was decided. The buttons stay; try again."
+	return v.t("Something went wrong on my side, so nothing was decided. The buttons stay; try again.")
 }
 
 // repeatedVote is for a person who has approved and does so again while more
 // approvals are needed: they would see nothing happen.
-func repeatedVote(out approvals.Outcome) string {
-	return "You have approved this already; " + stillNeeded(out) + "."
+func (v *renderer) repeatedVote(out approvals.Outcome) string {
+	n := stillNeeded(out)
+	if n == 1 {
+		return v.t("You have approved this already; 1 more is needed.")
+	}
+	return v.tf("You have approved this already; %d more are needed.", n)
 }
 
-func stillNeeded(out approvals.Outcome) string {
-	n := max(1, out.Quorum-out.Approvals)
-	if n == 1 {
-		return "1 more is needed"
-	}
-	return fmt.Sprintf("%d more are needed", n)
-}
+func stillNeeded(out approvals.Outcome) int { return max(1, out.Quorum-out.Approvals) }
 
 // decision says to a person what they have just decided.
 func (v *renderer) decision(out approvals.Outcome) *phrase {
 	a := out.Snapshot.Ask
 	p := v.phrase()
-	denied := out.Resolution != nil && out.Resolution.Type == ledger.Denied
-	switch {
-	case denied:
-		p.say("You denied this: ")
-	case out.Repeated && out.Resolution == nil:
-		p.say("You have approved this already: ")
+	what := slots{"what": saying(v.request(&a).summary)}
+	switch n := stillNeeded(out); {
+	case out.Resolution != nil && out.Resolution.Type == ledger.Denied:
+		p.form("You denied this: *{what}*. It will not be performed.", what)
+	case out.Resolution != nil:
+		p.form("You approved this: *{what}*. The card shows how it goes on.", what)
+	case out.Repeated:
+		p.form("You have approved this already: *{what}*.", what).next().say(v.moreNeeded(n))
 	default:
-		p.say("You approved this: ")
+		p.form("You approved this: *{what}*.", what).next().say(v.moreNeeded(n))
 	}
-	p.strong(v.request(&a).summary).say(". ")
-	switch {
-	case denied:
-		return p.say("It will not be performed.")
-	case out.Resolution == nil:
-		return p.say(strings.ToUpper(stillNeeded(out)[:1]) + stillNeeded(out)[1:] + " before it is performed.")
+	return p
+}
+
+func (v *renderer) moreNeeded(n int) string {
+	if n == 1 {
+		return v.t("1 more is needed before it is performed.")
 	}
-	return p.say("The card shows how it goes on.")
+	return v.tf("%d more are needed before it is performed.", n)
 }
 
 // overBecause says why an ask ended without people.
-func (v *renderer) overBecause(r approvals.Resolution) string {
-	reason := v.line(r.Reason, maxReasonChars)
+func (v *renderer) overBecause(e *approvals.ExpiredError) string {
+	r := e.Resolution
+	reason := v.line(v.recorded(r.Reason), maxReasonChars)
 	switch r.Source {
 	case ledger.SourceTimeout:
-		return sentence(reason, "Nobody answered in time")
+		return v.sentence(reason, v.t("Nobody answered in time"))
 	case ledger.SourceUndeliverable:
-		return sentence("nobody could be asked: "+reason, "")
+		return v.sentence(v.tf("nobody could be asked: %s", reason), "")
 	}
-	return sentence(reason, "The run was stopped")
-}
-
-func when(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return ", " + dateToken(at)
+	return v.sentence(reason, v.t("The run was stopped"))
 }
 
 func (v *renderer) byWhom(by *ledger.Actor) string {
 	switch {
 	case by == nil:
-		return "somebody"
+		return v.t("somebody")
 	case by.Kind == ledger.ActorUser && userID.MatchString(by.ID):
 		return "<@" + by.ID + ">"
 	case by.Kind == ledger.ActorToken:
-		return "the API token “" + escape(v.line(by.ID, maxNameChars)) + "”"
+		return v.tf("the API token “%s”", escape(v.line(by.ID, maxNameChars)))
 	}
 	return escape(v.line(by.Name, maxNameChars))
 }
 
 // allowed is a list of approvers in mrkdwn; an ephemeral message mentions nobody
 // but shows their names.
-func allowed(list []string) string {
+func (v *renderer) allowed(list []string) string {
 	var parts []string
 	for _, word := range list {
 		switch {
 		case word == "requester":
-			parts = append(parts, "whoever asked")
+			parts = append(parts, v.t("whoever asked"))
 		case word == "channel":
-			parts = append(parts, membersOf(ledger.Place{}))
+			parts = append(parts, v.membersOf(ledger.Place{}))
 		case word == "members":
-			parts = append(parts, "full members of this workspace")
+			parts = append(parts, v.t("full members of this workspace"))
 		case userID.MatchString(word):
 			parts = append(parts, "<@"+word+">")
 		case groupID.MatchString(word):
@@ -451,14 +486,11 @@ func allowed(list []string) string {
 		}
 	}
 	if left := len(parts) - maxMentions; left > 0 {
-		parts = append(parts[:maxMentions], fmt.Sprintf("%d more", left))
+		parts = append(parts[:maxMentions], v.tf("%d more", left))
 	}
 	var b strings.Builder
 	for i, part := range parts {
-		if i > 0 {
-			b.WriteString(joint(i, len(parts)))
-		}
-		b.WriteString(part)
+		b.WriteString(v.joint(i, len(parts)) + part)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,7 +111,9 @@ func TestMayApprove(t *testing.T) {
 		{slices.Repeat([]string{"U0BOB"}, 40), strings.Repeat("<U0BOB>, ", 19) + "<U0BOB> and 20 more, but not the person who asked"},
 	} {
 		a := &ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Approvers: c.approvers, Requesters: []ledger.Person{alice.Person()}}}
-		if d := cmp.Diff(c.want, words(mayApprove(a))); d != "" {
+		p := testRenderer().phrase()
+		testRenderer().mayApprove(p, a)
+		if d := cmp.Diff(c.want, words(p.elements)); d != "" {
 			t.Errorf("%v (-want +got):\n%s", c.approvers, d)
 		}
 	}
@@ -121,12 +124,12 @@ func TestTook(t *testing.T) {
 		0: "under 0.1 s", 40 * time.Millisecond: "under 0.1 s", 940 * time.Millisecond: "0.9 s", 2 * time.Second: "2 s", 2500 * time.Millisecond: "2.5 s",
 		12 * time.Second: "12 s", 90 * time.Second: "1 min 30 s", 3*time.Hour + 5*time.Minute: "3 h 5 min", -time.Second: "under 0.1 s",
 	} {
-		if got := took(d); got != want {
+		if got := testRenderer().took(d); got != want {
 			t.Errorf("took(%v) = %q, want %q", d, got, want)
 		}
 	}
 	for n, want := range map[int]string{1: "1 cat", 0: "0 cats", 999: "999 cats", 1000: "1,000 cats", 1234567: "1,234,567 cats"} {
-		if got := count(n, "cat", "cats"); got != want {
+		if got := testRenderer().count(n, "cat", "cats"); got != want {
 			t.Errorf("count(%d) = %q", n, got)
 		}
 	}
@@ -189,20 +192,22 @@ func TestDecision(t *testing.T) {
 		if got := p.plain.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if c := checkModal(lastModal(richText(paragraph(p.elements...)))); len(c.problems) > 0 {
+		if c := checkModal(testRenderer().lastModal(richText(paragraph(p.elements...)))); len(c.problems) > 0 {
 			t.Errorf("%q", c.problems)
 		}
 	}
 }
 
 func TestExpiry(t *testing.T) {
-	for timeout, want := range map[time.Duration]string{
-		0:                "Expires <!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>. No answer means no.",
-		10 * time.Second: "Expires <!date^1772616600^{date_short_pretty} at {time_secs}|2026-03-04 09:30 UTC>. No answer means no.",
-		2 * time.Minute:  "Expires <!date^1772616600^{date_short_pretty} at {time}|2026-03-04 09:30 UTC>. No answer means no.",
+	for timeout, format := range map[time.Duration]string{
+		0: "{date_short_pretty} at {time}", 10 * time.Second: "{date_short_pretty} at {time_secs}", 2 * time.Minute: "{date_short_pretty} at {time}",
 	} {
-		if got := expiry(start, timeout); got != want {
-			t.Errorf("%s: %s", timeout, got)
+		raw, err := json.Marshal(testRenderer().expiry(start, timeout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), `"format":"`+format+`"`) || !strings.Contains(string(raw), "No answer means no.") {
+			t.Errorf("%s: %s", timeout, raw)
 		}
 	}
 }

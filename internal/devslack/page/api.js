@@ -36,7 +36,11 @@ export const submitView = (id, body) => call("POST", `/_dev/views/${encodeURICom
 export const closeView = (id, body) => call("POST", `/_dev/views/${encodeURIComponent(id)}/close`, body);
 export const actInView = (id, body) => call("POST", `/_dev/views/${encodeURIComponent(id)}/actions`, body);
 export const command = (body) => call("POST", "/_dev/commands", body);
-export const openHome = (user) => call("POST", "/_dev/home", { user });
+export const openTab = (user, tab) => call("POST", "/_dev/home", { user, tab });
+export const shortcut = (body) => call("POST", "/_dev/shortcuts", body);
+export const agentThreads = (user) => call("GET", "/_dev/assistant?" + query({ user }));
+export const startAssistant = (body) => call("POST", "/_dev/assistant", body);
+export const stopAgent = (reference) => call("POST", "/_dev/assistant/stop", reference);
 export const calls = (after) => call("GET", "/_dev/calls?" + query({ after }));
 
 // events follows the server for as long as the page lives. EventSource

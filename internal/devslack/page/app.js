@@ -3,12 +3,13 @@
 // Everything on it is read from the control plane; events only say what to read
 // again. So the page can lag, but what it shows is what the server holds, and a
 // reconnect is a fresh reading.
-import { h, icon, iconButton, replace, redraw, announce, append, dialog } from "./dom.js";
-import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, hasBot, asks, partner, channelName, channelMark, channelSign, kindWord } from "./state.js";
+import { h, icon, iconButton, replace, redraw, announce, dialog, whereFocusIs } from "./dom.js";
+import { makeMenu } from "./menu.js";
+import { state, user, channel, app, bot, appName, players, myChannels, isMember, isAppDM, isAgent, agentThread, hasBot, asks, partner, unreadOf, waitingFor, channelName, channelMark, channelSign, kindWord } from "./state.js";
 import { isolated } from "./text.js";
 import { avatar, MessageList, threadDivider } from "./messages.js";
-import { makeComposer, resolveMentions, asTyped, sentences, sentenceText, sentenceFace } from "./composer.js";
-import { renderBlocks, needsValue, confirmed } from "./blocks.js";
+import { makeComposer, encoded, resolveMentions, asTyped, sentences, sentenceText, sentenceFace } from "./composer.js";
+import { renderBlocks, needsValue, confirmed, complaint } from "./blocks.js";
 import { Modals } from "./modal.js";
 import { Drawer } from "./drawer.js";
 import { showDetails } from "./details.js";
@@ -27,6 +28,7 @@ const readMessages = api.latest(async (id) => {
   if (id !== state.channel) return;
   drawChannel();
   followTried();
+  lookAt();
 });
 
 const readThread = api.latest(async (key) => {
@@ -34,7 +36,21 @@ const readThread = api.latest(async (key) => {
   const answer = await api.messages(id, ts);
   if (!answer.ok) return;
   state.replies.set(ts, answer.messages ?? []);
-  if (ts === state.thread) drawThread();
+  if (ts !== state.thread) return;
+  drawThread();
+  lookAt();
+});
+
+// readAgents reads what the app says beside its messages.
+const readAgents = api.latest(async () => {
+  const me = state.me;
+  const answer = await api.agentThreads(me);
+  if (!answer.ok || me !== state.me) return;
+  state.agents = new Map((answer.threads ?? []).map((one) => [`${one.channel} ${one.thread_ts}`, one]));
+  for (const one of answer.threads ?? []) if (one.status) state.typing.set(`${one.channel} ${one.thread_ts}`, one.status);
+  drawChannel();
+  drawThread();
+  drawPrompts();
 });
 
 const readViews = api.latest(async () => {
@@ -68,7 +84,7 @@ function remember(key, value) {
 
 async function readAll() {
   await readWorkspace();
-  if (state.channel) await Promise.all([readMessages(state.channel), state.thread && readThread(`${state.channel} ${state.thread}`), readViews()]);
+  if (state.channel) await Promise.all([readMessages(state.channel), state.thread && readThread(`${state.channel} ${state.thread}`), readViews(), readAgents()]);
 }
 
 // ——— Events ———
@@ -79,7 +95,10 @@ function onEvent(event) {
       onMessage(event);
       break;
     case "workspace":
-      readWorkspace();
+      readWorkspace().then(() => readAgents());
+      break;
+    case "agent":
+      readAgents();
       break;
     case "view": case "view_closed":
       if (!event.user || event.user === state.me) readViews();
@@ -103,38 +122,68 @@ function onMessage(event) {
   const open = event.channel === state.channel;
   if (open || state.messages.has(event.channel)) readMessages(event.channel);
   if (open && state.thread && (!event.thread_ts || event.thread_ts === state.thread || event.ts === state.thread)) readThread(`${state.channel} ${state.thread}`);
-  if (event.type === "message" && event.user !== state.me && (!open || document.hidden)) {
-    const known = channel(event.channel);
-    if (!known || isMember(known, state.me)) state.unread.set(event.channel, (state.unread.get(event.channel) ?? 0) + 1);
-    drawSidebar();
-    drawTitle();
-  }
+  if (event.type === "message" || event.type === "ephemeral") count(event);
 }
+
+// count notes for everybody who is in a channel that something came there,
+// unless they are looking; and whether it is for them: a direct message, a
+// mention, or what only they see.
+function count(event) {
+  const known = channel(event.channel);
+  for (const one of players()) {
+    const looking = one.id === state.me && event.channel === state.channel && !document.hidden;
+    if (looking || event.author === one.id || (known && !isMember(known, one.id))) continue;
+    if (event.type === "ephemeral" && event.user !== one.id) continue;
+    const key = `${one.id} ${event.channel}`;
+    const before = state.unread.get(key) ?? { unread: 0, mine: 0 };
+    const mine = event.type === "ephemeral" || known?.kind === "im" || (event.mentions ?? []).includes(one.id);
+    state.unread.set(key, { unread: before.unread + 1, mine: before.mine + (mine ? 1 : 0) });
+  }
+  drawSidebar();
+  drawWho();
+  drawTitle();
+}
+
+const seen = () => state.unread.delete(`${state.me} ${state.channel}`);
 
 // ——— Going places ———
 
-function go({ channelID = state.channel, thread = null, tab = "messages", pane, focus = true }) {
+function go({ channelID = state.channel, thread = null, tab = "messages", pane, message = null, focus = !message }) {
   if (tab === "home" && !app().home_tab) tab = "messages";
   const moved = channelID !== state.channel;
+  const turned = moved || tab !== state.tab;
+  state.looked = message;
   state.channel = channelID;
   state.thread = thread;
   state.tab = tab;
   state.pane = pane ?? (thread ? "thread" : "channel");
-  state.unread.delete(channelID);
+  seen();
   const hash = `#/${channelID}${thread ? `/${thread}` : tab === "messages" ? "" : `/${tab}`}`;
   if (location.hash !== hash) history.pushState(null, "", hash);
   if (moved) lists.channel.clear();
   drawAll();
   readMessages(channelID);
   if (thread) { lists.thread.clear(); readThread(`${channelID} ${thread}`).then(() => focus && part.threadComposer?.focus()); }
-  if (tab === "home") api.openHome(state.me).then(readViews);
+  if (tab === "home") api.openTab(state.me, "home").then(readViews);
+  else if (tab === "messages" && turned && isAgent() && isAppDM(channel(channelID))) api.openTab(state.me, "messages");
+}
+
+// lookAt goes to the message that a link names, once it is there.
+function lookAt() {
+  const found = state.looked && [...document.querySelectorAll(`[data-ts="${CSS.escape(state.looked)}"]`)].findLast((one) => one.checkVisibility());
+  if (!found) return;
+  state.looked = null;
+  found.scrollIntoView({ block: "center" });
+  found.classList.add("looked-at");
+  found.focus({ preventScroll: true });
 }
 
 function fromHash() {
-  const [, id, rest] = location.hash.split("/");
+  const [place, message] = location.hash.split("@");
+  const [, id, rest] = place.split("/");
   if (!id || !channel(id) || !myChannels().includes(channel(id))) return false;
   const isTab = rest === "home" || rest === "about";
-  go({ channelID: id, thread: rest && !isTab ? rest : null, tab: isTab ? rest : "messages" });
+  go({ channelID: id, thread: rest && !isTab ? rest : null, tab: isTab ? rest : "messages", message });
   return true;
 }
 
@@ -143,6 +192,7 @@ function become(id) {
   remember("me", id);
   state.views = [];
   state.notices.clear();
+  state.agents = new Map();
   lists.channel.clear();
   lists.thread.clear();
   const here = channel(state.channel);
@@ -155,15 +205,17 @@ function become(id) {
   announce(`You are ${user(id)?.name}`);
   go({ channelID: state.channel, thread: state.thread, tab: state.tab, pane: state.pane });
   readViews();
+  readAgents();
 }
 
 // ——— Doing ———
 
-async function send(text, threadTS) {
+async function send(text, threadTS, files = []) {
   const command = /^(\/[a-z][\w-]*)(?:\s+([\s\S]*))?$/i.exec(text);
+  if (command && files.length) return "Files can't be sent with a slash command.";
   if (command && !threadTS) return runCommand(command[1], command[2] ?? "");
   if (command) return "Slash commands can't be used in threads.";
-  const answer = await api.sendMessage({ user: state.me, channel: state.channel, text: resolveMentions(text), ...(threadTS && { thread_ts: threadTS }) });
+  const answer = await api.sendMessage({ user: state.me, channel: state.channel, text: resolveMentions(text), ...(threadTS && { thread_ts: threadTS }), ...(files.length && { files: await encoded(files) }) });
   if (!answer.ok) return answer.sentence;
   readMessages(state.channel);
   if (threadTS) readThread(`${state.channel} ${threadTS}`);
@@ -230,7 +282,37 @@ async function remove(message) {
   if (sure) told(await api.deleteMessage({ user: state.me, channel: state.channel, ts: message.ts }));
 }
 
-const told = (answer) => { if (!answer.ok) announce(answer.sentence); };
+// newChat begins a thread with the assistant, as its "New chat" does.
+async function newChat() {
+  const answer = await api.startAssistant({ user: state.me });
+  if (!answer.ok) return told(answer);
+  await readMessages(answer.channel);
+  return go({ channelID: answer.channel, thread: answer.thread_ts });
+}
+
+// shortcut hands a message to the app, by one of its entries in the message's menu.
+async function shortcut(message, one) {
+  const sentence = complaint(await api.shortcut({ user: state.me, channel: state.channel, ts: message.ts, callback_id: one.callback_id }));
+  if (sentence) notice(sentence);
+}
+
+async function copyLink(message) {
+  const query = isReply(message) ? `?thread_ts=${message.thread_ts}&cid=${state.channel}` : "";
+  const link = `${location.origin}/archives/${state.channel}/p${message.ts.replace(".", "")}${query}`;
+  try { await navigator.clipboard.writeText(link); notice("Link copied"); } catch { notice(link); }
+}
+
+// notice says something in passing, to the eye and to a screen reader.
+let noticeTimer;
+function notice(sentence) {
+  announce(sentence);
+  part.toast.textContent = sentence;
+  part.toast.hidden = false;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => { part.toast.hidden = true; }, 6000);
+}
+
+const told = (answer) => { if (!answer.ok) notice(answer.sentence); };
 
 // scenes gives the elements of a message what they do.
 function scenes(message) {
@@ -257,32 +339,67 @@ function build() {
   part.banner = h("div", { class: "banner", role: "status", dataset: { testid: "banner" }, hidden: true });
   part.sidebar = h("nav", { class: "sidebar", "aria-label": "Channels and direct messages", dataset: { testid: "sidebar" } });
   part.head = h("header", { class: "pane-head" });
-  part.tabs = h("div", { class: "tabs", role: "tablist" });
+  part.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Of this app" });
+  part.tabs.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const all = [...part.tabs.children];
+    event.preventDefault();
+    all.at((all.indexOf(document.activeElement) + step) % all.length).click();
+  });
   part.log = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Messages", tabindex: "0", dataset: { testid: "messages" } });
   part.home = h("div", { class: "home", dataset: { testid: "home" }, hidden: true });
+  part.prompts = h("div", { class: "prompts", role: "group", "aria-label": "Suggested prompts", hidden: true, dataset: { testid: "prompts" } });
+  part.toast = h("div", { class: "toast", hidden: true, "aria-hidden": "true", dataset: { testid: "toast" } });
   part.absent = h("div", { class: "absent", role: "note", hidden: true, dataset: { testid: "absent" } });
   part.composer = h("div", { class: "composer-slot" });
-  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.absent, part.composer);
+  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.absent, part.prompts, part.composer);
   part.threadHead = h("header", { class: "pane-head" });
   part.threadLog = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Thread", tabindex: "0", dataset: { testid: "thread-messages" } });
+  part.threadPrompts = h("div", { class: "prompts", role: "group", "aria-label": "Suggested prompts", hidden: true, dataset: { testid: "thread-prompts" } });
   part.threadSlot = h("div", { class: "composer-slot" });
   part.typing = h("div", { class: "typing", role: "status", hidden: true, dataset: { testid: "typing" } });
-  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.typing, part.threadSlot);
-  lists.channel = new MessageList(part.log, { scenes, edit, remove, onThread: (ts) => go({ thread: ts }) });
-  lists.thread = new MessageList(part.threadLog, { scenes, edit, remove, inThread: true });
+  part.thread = h("aside", { class: "thread-pane", "aria-label": "Thread", hidden: true, dataset: { testid: "thread" } }, part.threadHead, part.threadLog, part.typing, part.threadPrompts, part.threadSlot);
+  lists.channel = new MessageList(part.log, { scenes, edit, remove, shortcut, copyLink, onThread: (ts) => go({ thread: ts }) });
+  lists.thread = new MessageList(part.threadLog, { scenes, edit, remove, shortcut, copyLink, inThread: true });
   drawer.onToggle = (open) => { part.traffic.setAttribute("aria-expanded", String(open)); root.classList.toggle("with-drawer", open); if (!open) part.traffic.focus(); };
   replace(root,
     h("header", { class: "topbar" }, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
-    part.banner, h("div", { class: "panes" }, part.sidebar, part.main, part.thread), drawer.element);
+    part.banner, h("div", { class: "panes" }, part.sidebar, part.main, part.thread), drawer.element, part.toast);
   document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", fromHash);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) { state.unread.delete(state.channel); drawTitle(); drawSidebar(); } });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { seen(); drawTitle(); drawSidebar(); drawWho(); } });
+}
+
+// regions are the parts of the page between which F6 moves, as in Slack, each
+// with what takes the focus there.
+function regions() {
+  const within = (area, selector) => ({ area, target: area.querySelector(selector) });
+  const link = part.sidebar.querySelector('[aria-current="page"]') ? '[aria-current="page"]' : "a";
+  const all = [within(part.who, "select"), within(part.sidebar, link), { area: part.log, target: part.log }, within(part.home, "button, select, input, textarea, a"), within(part.composer, "textarea"),
+    { area: part.threadLog, target: part.threadLog }, within(part.threadSlot, "textarea")];
+  return all.filter(({ area, target }) => target && area.checkVisibility());
+}
+
+function nextRegion(step) {
+  const all = regions();
+  const at = all.findIndex(({ area }) => area.contains(document.activeElement));
+  all.at(at < 0 ? (step > 0 ? 0 : -1) : (at + step) % all.length)?.target.focus();
+}
+
+// leaveThread closes the thread; the focus goes to where it was opened from.
+function leaveThread() {
+  const ts = state.thread;
+  go({});
+  const message = part.log.querySelector(`[data-ts="${CSS.escape(ts)}"]`);
+  (message?.querySelector(".reply-bar") ?? message)?.focus();
 }
 
 // Escape closes what is in front: menus and dialogs stop it on their own.
 function onKey(event) {
+  if (event.key === "F6" && !document.querySelector("dialog[open]")) { event.preventDefault(); nextRegion(event.shiftKey ? -1 : 1); return; }
   if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
-  if (state.thread) { const ts = state.thread; go({}); part.log.querySelector(`[data-ts="${CSS.escape(ts)}"] .reply-bar`)?.focus(); }
+  if (state.thread) leaveThread();
 }
 
 function drawAll() {
@@ -298,25 +415,27 @@ function drawAll() {
   drawChannel();
   drawThread();
   drawHome();
+  drawPrompts();
 }
 
 function drawTitle() {
-  const unread = [...state.unread.values()].reduce((sum, n) => sum + n, 0);
+  const unread = waitingFor(state.me);
   const here = channel(state.channel);
   const place = here ? `${channelSign(here)}${channelName(here)} – ` : "";
   document.title = `${unread ? `(${unread}) ` : ""}${place}${state.workspace?.team?.name ?? "Local Slack"}`;
 }
 
 function drawWho() {
-  redraw(part.who, [state.me, players()], whoSwitch);
+  redraw(part.who, [state.me, players(), players().map((one) => waitingFor(one.id))], whoSwitch);
 }
 
 function whoSwitch() {
   const focused = document.activeElement?.classList.contains("who-select");
   const select = h("select", { class: "who-select", "aria-label": "You are", dataset: { testid: "user-switch" }, on: { change: (event) => become(event.target.value) } },
-    players().map((one) => h("option", { value: one.id, selected: one.id === state.me }, one.name + (kindWord(one) ? ` (${kindWord(one)})` : ""))));
+    players().map((one) => h("option", { value: one.id, selected: one.id === state.me }, one.name + (kindWord(one) ? ` (${kindWord(one)})` : "") + (waitingFor(one.id) ? ` · ${waitingFor(one.id)} new` : ""))));
+  const elsewhere = players().reduce((sum, one) => sum + (one.id === state.me ? 0 : waitingFor(one.id)), 0);
   if (focused) queueMicrotask(() => select.focus());
-  return [h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron"))];
+  return [h("span", { class: "who-label" }, "You are"), avatar(user(state.me), "avatar-small"), h("span", { class: "who-box" }, select, icon("chevron"), elsewhere > 0 && h("span", { class: "who-new", title: "Others have new messages", dataset: { testid: "others-new" } }, String(elsewhere), h("span", { class: "sr-only" }, " new messages for others")))];
 }
 
 function drawBanner() {
@@ -326,17 +445,18 @@ function drawBanner() {
 }
 
 function drawSidebar() {
-  redraw(part.sidebar, [state.me, state.channel, myChannels(), [...state.unread], state.workspace.users], sidebar);
+  redraw(part.sidebar, [state.me, state.channel, myChannels(), [...state.unread], app(), state.workspace.users], sidebar);
 }
 
 function sidebar() {
   const mine = myChannels();
   const row = (one) => {
-    const unread = state.unread.get(one.id);
+    const fresh = unreadOf(state.me, one.id);
+    const [unread, mine] = [fresh?.unread > 0, fresh?.mine ?? 0];
     const face = one.kind === "im" ? [avatar(partner(one), "avatar-small"), h("span", { class: "channel-label" }, isolated(channelName(one))), partner(one)?.kind === "bot" && h("span", { class: "badge" }, "APP")]
       : [icon(channelMark(one)), h("span", { class: "channel-label" }, isolated(one.name))];
     return h("li", {}, h("a", { href: `#/${one.id}`, class: ["channel-row", one.id === state.channel && "current", unread && "unread"], "aria-current": one.id === state.channel ? "page" : null, dataset: { testid: "channel-link", channelId: one.id, kind: one.kind },
-      on: { click: (event) => { event.preventDefault(); go({ channelID: one.id }); } } }, face, unread && h("span", { class: "count" }, String(unread))));
+      on: { click: (event) => { event.preventDefault(); go({ channelID: one.id }); } } }, face, unread && h("span", { class: "sr-only" }, " new messages"), mine > 0 && h("span", { class: "count" }, String(mine))));
   };
   const section = (title, rows) => rows.length > 0 && h("section", {}, h("h2", {}, title), h("ul", {}, rows.map(row)));
   const focused = document.activeElement?.dataset?.channelId;
@@ -351,8 +471,10 @@ function sidebar() {
 function drawHead() {
   const here = channel(state.channel);
   part.tabs.hidden = !isAppDM(here);
-  redraw(part.head, [state.me, here, state.workspace.users], () => (here ? channelHead(here) : h("h1", {}, "No channel")));
-  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
+  redraw(part.head, [state.me, here, app(), state.workspace.users], () => (here ? channelHead(here) : h("h1", {}, "No channel")));
+  const focused = part.tabs.contains(document.activeElement);
+  if (focused) queueMicrotask(() => part.tabs.querySelector('[aria-selected="true"]')?.focus());
+  const tab = (name, title) => h("button", { type: "button", role: "tab", class: ["tab", state.tab === name && "current"], "aria-selected": String(state.tab === name), tabindex: state.tab === name ? "0" : "-1", dataset: { testid: `tab-${name}` }, on: { click: () => go({ tab: name }) } }, title);
   redraw(part.tabs, [state.tab, app().home_tab], () => [app().home_tab && tab("home", "Home"), tab("messages", "Messages"), tab("about", "About")].filter(Boolean));
 }
 
@@ -363,6 +485,7 @@ function channelHead(here) {
     h("h1", { dataset: { testid: "channel-name" } }, isolated(channelName(here))),
     here.kind === "im" && partner(here)?.kind === "bot" && h("span", { class: "badge" }, "APP"),
     h("span", { class: "spacer" }),
+    isAppDM(here) && isAgent() && h("button", { type: "button", class: "button button-small", "aria-label": "New chat", title: "New chat", dataset: { testid: "new-chat" }, on: { click: newChat } }, icon("plus"), h("span", { class: "wide-only" }, "New chat")),
     detailsButton(here),
   ];
 }
@@ -384,12 +507,12 @@ function drawComposers() {
   redraw(part.absent, part.absent.hidden ? "" : [here.id, here.name, appName()], () => absentBot(here));
   if (part.composerKey !== key && here) {
     part.composerKey = key;
-    const made = makeComposer({ key, name: "composer", channelID: here.id, label: `Message ${channelSign(here)}${channelName(here)}`, onSend: (text) => send(text), extra: tryButton(isAppDM(here)) });
+    const made = makeComposer({ key, name: "composer", channelID: here.id, label: `Message ${channelSign(here)}${channelName(here)}`, onSend: (text, files) => send(text, null, files), extra: tryButton(isAppDM(here)) });
     replace(part.composer, made.element, h("p", { class: "composer-foot" }, h("span", { class: "wide-only" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), " + ", h("kbd", {}, "Enter"), " starts a new line · "), "Local Slack: no security boundary"));
   }
   const threadKey = `${key} ${state.thread}`;
   if (state.thread && part.threadKey !== threadKey) {
-    const made = makeComposer({ key: threadKey, name: "reply", channelID: here?.id, label: "Reply…", onSend: (text) => send(text, state.thread) });
+    const made = makeComposer({ key: threadKey, name: "reply", channelID: here?.id, label: "Reply…", onSend: (text, files) => send(text, state.thread, files) });
     part.threadComposer = made;
     replace(part.threadSlot, made.element);
   }
@@ -405,14 +528,26 @@ function absentBot(here) {
 
 // tryButton opens the sentences to try, when the channel is no longer empty.
 function tryButton(inDM) {
-  const menu = h("div", { class: "menu menu-up", hidden: true, role: "menu" });
-  const toggle = iconButton("sparkle", "Sentences to try", { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { testid: "try" }, on: { click: () => open(menu.hidden) } });
-  const open = (is) => { menu.hidden = !is; toggle.setAttribute("aria-expanded", String(is)); if (is) menu.querySelector("button")?.focus(); };
-  const wrap = h("span", { class: "menu-wrap" }, toggle, menu);
-  append(menu, [sentences.map((sentence) => h("button", { type: "button", role: "menuitem", on: { click: () => { open(false); tryOut(sentence, inDM); } } }, h("span", { class: "muted small" }, sentence.title), h("span", {}, sentenceFace(sentence, inDM))))]);
-  wrap.addEventListener("keydown", (event) => { if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); open(false); toggle.focus(); } });
-  wrap.addEventListener("focusout", (event) => { if (!wrap.contains(event.relatedTarget)) open(false); });
-  return wrap;
+  const toggle = iconButton("sparkle", "Sentences to try", { dataset: { testid: "try" } });
+  return makeMenu(toggle, () => sentences.map((sentence) => ({ label: sentence.title, detail: sentenceFace(sentence, inDM), take: () => tryOut(sentence, inDM) })), "Sentences to try");
+}
+
+// drawPrompts shows the sentences that the app suggests: in its DM, and in an
+// assistant's thread until somebody has written there.
+function drawPrompts() {
+  const here = channel(state.channel);
+  const asked = state.tab === "messages" && isAppDM(here) && isAgent() ? agentThread(here.id) : null;
+  const written = (state.replies.get(state.thread) ?? []).some((one) => one.user === state.me);
+  const inThread = state.thread && !written ? agentThread(state.channel, state.thread) : null;
+  prompts(part.prompts, asked, null);
+  prompts(part.threadPrompts, inThread, state.thread);
+}
+
+function prompts(slot, thread, threadTS) {
+  slot.hidden = !thread?.prompts.length;
+  redraw(slot, [thread, threadTS, state.channel, state.me], () => (slot.hidden ? [] : [
+    h("span", { class: "prompts-title" }, isolated(thread.prompt_title || "Suggested")),
+    thread.prompts.map((one) => h("button", { type: "button", class: "prompt", title: one.message, dataset: { testid: "prompt" }, on: { click: () => send(one.message, threadTS).then((wrong) => wrong && notice(wrong)) } }, icon("sparkle"), isolated(one.title)))]));
 }
 
 // visible are the messages of a list that the played user sees: ephemeral ones
@@ -426,8 +561,10 @@ function drawChannel() {
   part.log.hidden = state.tab !== "messages";
   if (!here || !state.messages.has(here.id)) return;
   const messages = visible(state.messages.get(here.id)).filter((message) => !isReply(message));
-  const introKey = `${here.id} ${state.me} ${messages.length === 0} ${hasBot(here)}`;
-  part.intro = part.introKey === introKey ? part.intro : intro(here, messages.length === 0);
+  // What the app itself suggests takes the place of the sentences to try.
+  const suggests = isAppDM(here) && isAgent() && agentThread(here.id)?.prompts.length > 0;
+  const introKey = `${here.id} ${state.me} ${messages.length === 0} ${hasBot(here)} ${suggests}`;
+  part.intro = part.introKey === introKey ? part.intro : intro(here, messages.length === 0 && !suggests);
   part.introKey = introKey;
   const waiting = new Set(visible(state.messages.get(here.id)).filter((message) => isReply(message) && asks(message)).map((message) => message.thread_ts));
   lists.channel.show(messages, { before: [part.intro], waiting });
@@ -450,22 +587,27 @@ function drawThread() {
   root.classList.toggle("with-thread", open);
   if (!open) return;
   const here = channel(state.channel);
-  redraw(part.threadHead, [state.me, here], () => [
-    iconButton("back", "Back", { class: "icon-button phone-only", dataset: { testid: "thread-back" }, on: { click: () => go({}) } }),
-    h("h1", {}, "Thread"), h("span", { class: "muted thread-place" }, here && here.kind !== "im" && icon(channelMark(here)), isolated(channelName(here))),
-    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: () => go({}) } })]);
+  const title = agentThread(state.channel, state.thread)?.title;
+  redraw(part.threadHead, [state.me, here, title], () => [
+    iconButton("back", "Back", { class: "icon-button phone-only", dataset: { testid: "thread-back" }, on: { click: leaveThread } }),
+    h("h1", { dataset: { testid: "thread-title" } }, title ? isolated(title) : "Thread"), h("span", { class: "muted thread-place" }, here && here.kind !== "im" && icon(channelMark(here)), isolated(channelName(here))),
+    h("span", { class: "spacer" }), iconButton("close", "Close thread", { class: "icon-button wide-only", dataset: { testid: "thread-close" }, on: { click: leaveThread } })]);
   const messages = visible(state.replies.get(state.thread) ?? []);
   const count = messages.filter((message) => message.ts !== state.thread && !message.ephemeral_to).length;
   if (part.dividerCount !== `${state.thread} ${count}`) { part.dividerCount = `${state.thread} ${count}`; part.divider = threadDivider(count); }
   lists.thread.show(messages, { afterFirst: count ? part.divider : null });
   drawTyping();
+  drawPrompts();
 }
 
 // drawTyping shows what the app says that it is doing in the open thread.
 function drawTyping() {
   const status = state.thread ? state.typing.get(`${state.channel} ${state.thread}`) : "";
-  part.typing.hidden = !status;
-  replace(part.typing, status ? [avatar(bot(), "avatar-small"), h("span", {}, isolated(appName()), " ", isolated(status))] : []);
+  const busy = state.thread && agentThread(state.channel, state.thread)?.session === "processing";
+  part.typing.hidden = !status && !busy;
+  const stop = () => api.stopAgent({ user: state.me, channel: state.channel, ts: state.thread }).then(told);
+  redraw(part.typing, [status, busy, state.channel, state.thread, state.me, bot()], () => (status || busy ? [avatar(bot(), "avatar-small"), h("span", {}, isolated(appName()), " ", isolated(status || "is working…")),
+    busy && h("button", { type: "button", class: "button button-small", dataset: { testid: "agent-stop" }, on: { click: stop } }, icon("stop"), "Stop")] : []));
 }
 
 function drawHome() {
@@ -480,8 +622,11 @@ function drawHome() {
   const signature = JSON.stringify([view, state.me]);
   if (part.homeSignature === signature && part.home.querySelector(".home-view")) return undefined;
   part.homeSignature = signature;
-  const scene = { name: view.id, draft: new Map(), act: ({ blockID, element, value }) => api.actInView(view.id, { user: state.me, block_id: blockID, action_id: element.action_id, ...(needsValue(element) && { value }) }) };
-  return replace(part.home, h("div", { class: "home-view blocks" }, renderBlocks(view.blocks, scene)));
+  if (part.homeDraft?.id !== view.id) part.homeDraft = { id: view.id, draft: new Map() };
+  const back = part.home.contains(document.activeElement) ? whereFocusIs() : null;
+  if (back) queueMicrotask(back);
+  const scene = { name: view.id, draft: part.homeDraft.draft, act: ({ blockID, element, value }) => api.actInView(view.id, { user: state.me, block_id: blockID, action_id: element.action_id, ...(needsValue(element) && { value }) }) };
+  return replace(part.home, h("div", { class: "home-view blocks", role: "region", "aria-label": `Home of ${appName()}` }, renderBlocks(view.blocks, scene)));
 }
 
 // ——— Start ———

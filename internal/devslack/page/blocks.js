@@ -5,6 +5,7 @@
 //   scene.draft                              a Map of what was typed or chosen so far
 //   scene.errors                             block_id → sentence (modals)
 import { h, icon, spinner, iconButton, dialog, announce } from "./dom.js";
+import { makeMenu } from "./menu.js";
 import { names, textObject, plainText, mrkdwn, isolated, anchor, emojiNode, dateNode, userMention, channelMention, usergroupMention, broadcast, unescape } from "./text.js";
 
 export const renderBlocks = (blocks, scene) => (blocks ?? []).map((block) => renderBlock(block, scene));
@@ -296,22 +297,17 @@ export async function confirmed(confirm) {
 
 function overflow(element, blockID, scene) {
   const note = h("span", {});
-  const menu = h("div", { class: "menu", role: "menu", hidden: true });
-  const toggle = iconButton("more", "More actions", { class: "button button-quiet", "aria-haspopup": "menu", "aria-expanded": "false", dataset: tags(element, blockID) });
-  const wrap = h("span", { class: "menu-wrap" }, toggle, menu, note);
-  const open = (is) => { menu.hidden = !is; toggle.setAttribute("aria-expanded", String(is)); if (is) menu.querySelector("button")?.focus(); };
-  toggle.addEventListener("click", () => open(menu.hidden));
-  wrap.addEventListener("keydown", (event) => { if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); open(false); toggle.focus(); } });
-  wrap.addEventListener("focusout", (event) => { if (!wrap.contains(event.relatedTarget)) open(false); });
-  menu.append(...element.options.map((option) => h("button", { type: "button", role: "menuitem", dataset: { value: option.value }, on: { click: async () => {
-    open(false);
+  const toggle = iconButton("more", "More actions", { class: "button button-quiet", dataset: tags(element, blockID) });
+  const take = async (option) => {
     if (element.confirm && !(await confirmed(element.confirm))) return;
     if (option.url) window.open(option.url, "_blank", "noopener,noreferrer");
-    note.replaceChildren(spinner());
+    note.replaceChildren(spinner("Waiting for the app"));
     const sentence = complaint(await scene.act({ blockID, element, value: option.value }));
-    note.replaceChildren(...(sentence ? [h("span", { class: "button-note" }, icon("warning"), sentence)] : []));
-  } } }, plainText(option.text), option.description && h("span", { class: "muted small" }, textObject(option.description)))));
-  return wrap;
+    note.replaceChildren(...(sentence ? [h("span", { class: "button-note", role: "status" }, icon("warning"), sentence)] : []));
+    if (sentence) announce(sentence);
+  };
+  const items = () => element.options.map((option) => ({ label: plainText(option.text), detail: option.description && textObject(option.description), value: option.value, take: () => take(option) }));
+  return h("span", { class: "button-wrap" }, makeMenu(toggle, items, "More actions"), note);
 }
 
 // remembered reads and writes what a person entered into an element.
@@ -409,12 +405,22 @@ function inputBlock(b, scene) {
   const control = renderElement(b.element, b.block_id, scene);
   const error = scene.errors?.[b.block_id];
   const id = `${scene.name}-${b.block_id}`.replace(/[^\w-]/g, "_");
-  const target = control.querySelector?.("input:not([type=checkbox]):not([type=radio]), textarea, select");
-  if (target) { target.id = id; if (error) { target.setAttribute("aria-invalid", "true"); target.setAttribute("aria-describedby", `${id}-error`); } }
+  // The label names the control, whatever name it would have by itself; the hint and the error describe it.
+  const target = control.querySelector?.("input:not([type=checkbox]):not([type=radio]), textarea, select") ?? (control.localName === "fieldset" ? control : null);
+  if (target) {
+    target.id = id;
+    target.removeAttribute("aria-label");
+    target.setAttribute("aria-labelledby", `${id}-label`);
+    target.querySelector?.("legend")?.remove();
+    if (!b.optional && target !== control) target.setAttribute("aria-required", "true");
+    const described = [error && `${id}-error`, b.hint && `${id}-hint`].filter(Boolean).join(" ");
+    if (described) target.setAttribute("aria-describedby", described);
+    if (error) target.setAttribute("aria-invalid", "true");
+  }
   return [
-    h("label", { class: "input-label", for: target ? id : null }, plainText(b.label), b.optional && h("span", { class: "muted" }, " (optional)")),
+    h("label", { class: "input-label", id: `${id}-label`, for: target && target !== control ? id : null }, plainText(b.label), b.optional && h("span", { class: "muted" }, " (optional)")),
     control,
-    error && h("div", { class: "input-error", id: `${id}-error`, role: "alert", dataset: { testid: "input-error" } }, isolated(error)),
-    b.hint && h("div", { class: "muted small" }, plainText(b.hint)),
+    error && h("div", { class: "input-error", id: `${id}-error`, role: "alert", dataset: { testid: "input-error" } }, icon("warning"), isolated(error)),
+    b.hint && h("div", { class: "muted small hint", id: `${id}-hint` }, plainText(b.hint)),
   ];
 }

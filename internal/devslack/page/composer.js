@@ -1,6 +1,6 @@
 // The composer: a text box that knows mentions, channels and slash commands.
 import { h, icon, iconButton, announce } from "./dom.js";
-import { state, bot, channel, user, isMember, kindWord } from "./state.js";
+import { state, app, appName, bot, channel, user, isMember, kindWord } from "./state.js";
 import { avatar } from "./messages.js";
 import { isolated, unescape } from "./text.js";
 
@@ -39,7 +39,7 @@ export const asTyped = (text) => unescape(text
 const mark = (sign, name) => new RegExp(`(^|[\\s(])${sign}${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`, "giu");
 
 // makeComposer builds a composer. place: { key, label, inDM, channelID, onSend }
-// where onSend(text) resolves to a sentence when it went wrong.
+// where onSend(text, files) resolves to a sentence when it went wrong.
 export function makeComposer(place) {
   const box = h("textarea", { class: "composer-text", rows: "1", "aria-label": place.label, placeholder: place.label, dataset: { testid: `${place.name}-input` }, autocomplete: "off", spellcheck: "true", enterkeyhint: "send" });
   const send = iconButton("send", "Send", { class: "icon-button send", disabled: true, dataset: { testid: `${place.name}-send` } });
@@ -52,23 +52,25 @@ export function makeComposer(place) {
   const fit = () => {
     box.style.height = "auto";
     box.style.height = `${Math.min(box.scrollHeight, 220)}px`;
-    send.disabled = box.value.trim() === "";
+    send.disabled = box.value.trim() === "" && files.chosen.length === 0;
     state.drafts.set(place.key, box.value);
   };
   const submit = async () => {
     const text = box.value.replace(/\s+$/, "");
-    if (!text.trim()) return;
+    const attached = files.chosen;
+    if (!text.trim() && !attached.length) return;
     box.value = "";
-    fit();
+    files.set([]);
     error.hidden = true;
-    const sentence = await place.onSend(text);
+    const sentence = await place.onSend(text, attached);
     if (!sentence) return;
     // What could not be sent is not lost, unless something new was typed.
-    if (!box.value.trim()) { box.value = text; fit(); }
+    if (!box.value.trim()) { box.value = text; files.set(attached); }
     error.replaceChildren(icon("warning"), sentence);
     error.hidden = false;
     announce(sentence);
   };
+  const files = attachments(place, () => fit(), (sentence) => { error.replaceChildren(icon("warning"), sentence); error.hidden = false; announce(sentence); });
   const suggestions = suggest(box, list, place, fit);
   box.addEventListener("input", () => { fit(); suggestions.update(); });
   // Enter sends. Some on-screen keyboards report no key but only the line break
@@ -98,12 +100,53 @@ export function makeComposer(place) {
     fit();
     suggestions.update();
   };
-  const tools = h("div", { class: "composer-tools" },
+  const tools = h("div", { class: "composer-tools" }, files.button,
     h("button", { type: "button", class: "icon-button", title: "Mention someone", "aria-label": "Mention someone", on: { click: () => insert("@") } }, "@"),
     place.extra, h("span", { class: "spacer" }), send);
-  const element = h("div", { class: "composer", dataset: { testid: place.name } }, list, h("div", { class: "composer-box" }, box, tools), error);
+  const element = h("div", { class: "composer", dataset: { testid: place.name } }, list, h("div", { class: "composer-box" }, box, files.list, tools), error);
+  files.receive(element, box);
   return { element, focus: () => box.focus(), box };
 }
+
+const mostBytes = 20 * 1024 * 1024;
+
+// attachments is what belongs to the files of a composer: the button, the list
+// of those chosen, and dropping and pasting them.
+function attachments(place, changed, complain) {
+  const list = h("ul", { class: "chips", "aria-label": "Files to send", hidden: true });
+  const input = h("input", { type: "file", multiple: true, hidden: true, dataset: { testid: `${place.name}-file` }, on: { change: () => { add([...input.files]); input.value = ""; } } });
+  const button = h("span", { class: "attach" }, input, iconButton("attach", "Attach files", { dataset: { testid: `${place.name}-attach` }, on: { click: () => input.click() } }));
+  const set = (files) => {
+    state.uploads.set(place.key, files);
+    list.hidden = files.length === 0;
+    list.replaceChildren(...files.map((file) => h("li", { class: "chip", dataset: { testid: "chip" } }, icon("file"), h("span", { class: "chip-name" }, isolated(file.name)),
+      iconButton("close", `Remove ${file.name}`, { on: { click: () => { set(state.uploads.get(place.key).filter((one) => one !== file)); button.querySelector("button").focus(); } } }))));
+    changed();
+  };
+  const add = (files) => {
+    const fits = files.filter((file) => file.size > 0 && file.size <= mostBytes);
+    if (fits.length < files.length) complain("A file must not be empty, nor larger than 20 MB.");
+    const all = [...(state.uploads.get(place.key) ?? []), ...fits];
+    if (all.length > 10) complain("Ten files at most go with a message.");
+    set(all.slice(0, 10));
+    if (fits.length) announce(`${fits.map((file) => file.name).join(", ")} attached`);
+  };
+  const receive = (element, box) => {
+    const over = (is) => element.classList.toggle("dropping", is);
+    element.addEventListener("dragover", (event) => { if ([...event.dataTransfer.types].includes("Files")) { event.preventDefault(); over(true); } });
+    element.addEventListener("dragleave", () => over(false));
+    element.addEventListener("drop", (event) => { event.preventDefault(); over(false); add([...event.dataTransfer.files]); box.focus(); });
+    box.addEventListener("paste", (event) => { const files = [...event.clipboardData.files]; if (files.length) { event.preventDefault(); add(files); } });
+    set(state.uploads.get(place.key) ?? []);
+  };
+  return { button, list, set, receive, get chosen() { return state.uploads.get(place.key) ?? []; } };
+}
+
+// encoded reads files as the control plane takes them.
+export const encoded = (files) => Promise.all(files.map(async (file) => {
+  const url = await new Promise((resolve, reject) => { const reader = new FileReader(); reader.onload = () => resolve(reader.result); reader.onerror = () => reject(reader.error); reader.readAsDataURL(file); });
+  return { name: file.name, content: url.slice(url.indexOf(",") + 1), ...(file.type && { mimetype: file.type }) };
+}));
 
 // suggest offers people and channels while somebody types @ or #.
 function suggest(box, list, place, changed) {
@@ -126,7 +169,7 @@ function suggest(box, list, place, changed) {
   };
   const update = () => {
     const before = box.value.slice(0, box.selectionStart);
-    const typed = /(^|[\s(])([@#])([\w.-]*)$/.exec(before);
+    const typed = (place.name === "composer" && /^()(\/)([\w-]*)$/.exec(before)) || /(^|[\s(])([@#])([\w.-]*)$/.exec(before);
     if (!typed) return close();
     start = before.length - typed[3].length - 1;
     matches = candidates(typed[2], typed[3].toLowerCase(), place.channelID).slice(0, 8);
@@ -136,6 +179,7 @@ function suggest(box, list, place, changed) {
   const key = (event) => {
     if (list.hidden || !matches.length) return false;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") chosen = (chosen + (event.key === "ArrowDown" ? 1 : matches.length - 1)) % matches.length;
+    else if (event.key === "Enter" && box.value === matches[chosen].insert) { close(); return false; } // a whole command is given
     else if ((event.key === "Enter" && !event.shiftKey) || event.key === "Tab") { event.preventDefault(); take(matches[chosen]); return true; }
     else if (event.key === "Escape") { event.stopPropagation(); close(); return true; }
     else return false;
@@ -146,7 +190,17 @@ function suggest(box, list, place, changed) {
   return { update, close, key };
 }
 
+// commands are the slash commands that can be given here.
+function commands() {
+  const own = (app().commands ?? []).filter((name) => name !== "*").map((name) => ({ name, by: appName(), ...(app().usage?.[name] ?? {}) }));
+  return [...own, { name: "/invite", by: "Slack", description: "Adds somebody to this channel", usage_hint: "@somebody" }];
+}
+
 function candidates(sign, typed, channelID) {
+  if (sign === "/") {
+    return commands().filter((one) => one.name.slice(1).startsWith(typed)).map((one) => ({ insert: one.name, face: [icon("bolt"),
+      h("span", { class: "suggestion-words" }, h("span", {}, h("b", {}, isolated(one.name)), one.usage_hint && h("span", { class: "muted" }, " ", isolated(one.usage_hint))), h("span", { class: "muted small" }, isolated(one.description ?? ""), " · ", isolated(one.by)))] }));
+  }
   if (sign === "#") {
     return state.workspace.channels.filter((one) => one.kind !== "im" && one.name.toLowerCase().startsWith(typed) && isMember(one, state.me))
       .map((one) => ({ insert: `#${one.name}`, face: [icon(one.kind === "private" ? "lock" : "hash"), isolated(one.name)] }));

@@ -54,6 +54,10 @@ const paths = {
   send: "M3.5 3.8 17 10 3.5 16.200l1.8-5.200L11 10 5.3 9z",
   sparkle: "M10 3l1.6 4.400L16 9l-4.4 1.600L10 15l-1.6-4.400L4 9l4.4-1.600zM16 14v3M14.5 15.500h3",
   thread: "M4 4.500h12v8.500H9.500L6 16v-3H4z",
+  attach: "M14.5 9.200 9.3 14.400a3 3 0 0 1-4.300-4.300l6-6a2 2 0 0 1 2.900 2.900l-5.700 5.700a1 1 0 0 1-1.500-1.500L11.500 6.500",
+  keyboard: "M2.5 5.500h15v9h-15zM5.500 8.500v.01M8.500 8.500v.01M11.500 8.500v.01M14.500 8.500v.01M6.500 11.500h7",
+  plus: "M10 4.500v11M4.5 10h11",
+  stop: "M6 6h8v8H6z",
   trash: "M4.5 6h11M8 6V4h4v2M6 6l.7 10.500h6.600L14 6",
   warning: "M10 3.5 17.5 16.500h-15zM10 8v4M10 14.200v.1",
 };
@@ -94,6 +98,36 @@ export function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
+// counterpart remembers an element within what is about to be redrawn, and
+// returns what finds its like afterwards: with the same action in the same block,
+// else (a redrawn block may have a new id) in the same place among those with
+// that action. undefined: it is gone.
+export function counterpart(root, element) {
+  const { actionId, blockId, testid } = element?.closest?.("[data-testid]")?.dataset ?? {};
+  const alike = (within) => [...within.querySelectorAll("[data-testid]")].filter((one) => testid && one.dataset.testid === testid && one.dataset.actionId === actionId);
+  const at = root ? alike(root).indexOf(element) : -1;
+  return (fresh) => {
+    const all = alike(fresh);
+    return all.find((one) => one.dataset.blockId === blockId) ?? all[at];
+  };
+}
+
+// whereFocusIs remembers where the focus is, and returns what brings it back:
+// to the same element, or to what stands in its place when it was redrawn, else
+// to the message that it stood in.
+export function whereFocusIs() {
+  const was = document.activeElement;
+  const message = was?.closest?.("[data-ts]")?.dataset.ts;
+  const like = counterpart(was?.closest?.("[data-ts], .home-view"), was);
+  return () => {
+    if (was?.isConnected && was !== document.body) return was.focus();
+    const within = message ? [...document.querySelectorAll(`[data-ts="${CSS.escape(message)}"]`)].find((one) => one.checkVisibility()) : document.querySelector(".home-view");
+    const target = (within && like(within)) ?? within ?? document.querySelector("[data-testid=composer-input]");
+    if (target === within && within) within.tabIndex = -1;
+    return target?.focus({ preventScroll: true });
+  };
+}
+
 let dialogs = 0; // how many had to be given a name
 
 // dialog shows a modal <dialog> and resolves when it is closed. The browser
@@ -109,7 +143,9 @@ export function dialog(className, build) {
       title.id ||= `dialog-${++dialogs}`;
       element.setAttribute("aria-labelledby", title.id);
     }
-    element.addEventListener("close", () => { element.remove(); resolve(result); });
+    const back = whereFocusIs();
+    element.addEventListener("close", () => { element.remove(); back(); resolve(result); });
+    element.addEventListener("keydown", (event) => { if (event.key === "Escape") event.stopPropagation(); });
     document.getElementById("overlays").append(element);
     element.showModal();
   });

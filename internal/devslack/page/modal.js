@@ -1,7 +1,7 @@
 // Modals: the top of the stack of views that the app has opened for the user.
-import { h, icon, iconButton, spinner, replace, announce } from "./dom.js";
+import { h, icon, iconButton, spinner, replace, announce, counterpart, whereFocusIs } from "./dom.js";
 import { state, appName } from "./state.js";
-import { plainText } from "./text.js";
+import { plainText, unescape } from "./text.js";
 import { renderBlocks, complaint, needsValue } from "./blocks.js";
 import * as api from "./api.js";
 
@@ -14,6 +14,21 @@ const modals = () => state.views.filter((view) => view.type === "modal");
 function topmost(views) {
   const below = new Set(views.map((view) => view.previous_view_id).filter(Boolean));
   return views.findLast((view) => !below.has(view.id)) ?? views.at(-1);
+}
+
+// focusIn remembers which element of a view has the focus, and where in its text.
+function focusIn(element) {
+  const was = document.activeElement;
+  if (!element.contains(was)) return null;
+  const like = counterpart(element, was.closest("[data-testid]"));
+  const [start, end] = [was.selectionStart, was.selectionEnd];
+  return (fresh) => {
+    const same = like(fresh);
+    const target = same?.localName === "fieldset" ? [...same.querySelectorAll("input")].find((one) => one.value === was.value) : same;
+    if (!target) return;
+    target.focus();
+    if (typeof start === "number" && ["text", "textarea"].includes(target.type)) target.setSelectionRange(start, end);
+  };
 }
 
 export class Modals {
@@ -31,7 +46,10 @@ export class Modals {
     const views = modals();
     const view = topmost(views);
     if (!view) {
-      if (this.element.open) this.element.close();
+      const was = this.element.open;
+      if (was) this.element.close();
+      if (was) this.back?.();
+      this.view = null;
       this.shown = "";
       drafts.clear();
       errors.clear();
@@ -42,12 +60,19 @@ export class Modals {
     if (signature !== this.shown) {
       const same = this.view?.id === view.id;
       const scroll = same ? this.element.querySelector(".dialog-body")?.scrollTop : 0;
+      const focused = same ? focusIn(this.element) : null;
       this.shown = signature;
       this.view = view;
+      if (!this.element.open) this.back = whereFocusIs();
       this.draw(views.length);
       if (scroll) this.element.querySelector(".dialog-body").scrollTop = scroll;
+      if (focused && !errors.get(view.id)) focused(this.element);
     }
-    if (!this.element.open) { this.element.showModal(); announce(`${appName()} opened a window`); }
+    if (!this.element.open) {
+      this.element.showModal();
+      this.first()?.focus();
+      announce(`${appName()} opened a window: ${unescape(view.title?.text)}`);
+    }
   }
 
   draw(depth) {
@@ -63,7 +88,7 @@ export class Modals {
       },
     };
     this.element.dataset.viewId = view.id;
-    this.element.setAttribute("aria-label", view.title?.text ?? "Window");
+    this.element.setAttribute("aria-label", unescape(view.title?.text) || "Window");
     this.note = h("div", { class: "modal-note", role: "alert", hidden: true });
     this.submitButton = view.submit && h("button", { type: "submit", class: "button button-primary", dataset: { testid: "modal-submit" } }, h("span", { class: "button-face" }, plainText(view.submit)), h("span", { class: "button-mark" }));
     replace(this.element, h("form", { novalidate: true, on: { submit: (event) => { event.preventDefault(); this.submit(); } } },
@@ -75,7 +100,15 @@ export class Modals {
       h("footer", { class: "dialog-foot" },
         h("button", { type: "button", class: "button", dataset: { testid: "modal-cancel" }, on: { click: () => this.close() } }, view.close ? plainText(view.close) : view.submit ? "Cancel" : "Close"),
         this.submitButton)));
-    (this.element.querySelector("[autofocus], [aria-invalid]") ?? this.element.querySelector(".dialog-body .field, .dialog-body button, .dialog-body select, .dialog-body input") ?? this.element.querySelector(".dialog-foot button"))?.focus();
+    this.first()?.focus();
+  }
+
+  // first is where somebody begins: at what is wrong, else where something is to be entered.
+  first() {
+    const find = (selector) => this.element.querySelector(selector);
+    const wrong = find("[aria-invalid]");
+    if (wrong?.localName === "fieldset") return wrong.querySelector("input");
+    return wrong ?? find("[autofocus]") ?? find(".dialog-body :is(.field, select, .tick input)") ?? find(".dialog-body button") ?? find(".dialog-foot button");
   }
 
   // values are what was entered, by block and action.

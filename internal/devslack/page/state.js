@@ -12,7 +12,9 @@ export const state = {
   messages: new Map(), // channel id → messages, oldest first
   replies: new Map(), // thread ts → messages, parent first
   views: [], // views of the user who is played
-  unread: new Map(), // channel id → number
+  unread: new Map(), // "user channel" → { unread, mine }: what came, and how much of it is for that user
+  agents: new Map(), // "channel thread" → { title, prompts, prompt_title, session }
+  uploads: new Map(), // composer key → files that are to be sent
   notices: new Map(), // channel id → sentences of the page itself, such as a command that failed
   sockets: null, // connections of the app; null until known
   live: false, // the event stream is open
@@ -43,6 +45,22 @@ export const isAppDM = (one) => one?.kind === "im" && (one.members ?? []).includ
 
 // partner is the other one in a DM.
 export const partner = (one) => user((one?.members ?? []).find((id) => id !== state.me)) ?? bot();
+
+// isAgent says whether the app's DM is a conversation with an agent.
+export const isAgent = () => Boolean(app().agent_view || app().assistant_view);
+
+// agentThread is what the app says about a conversation; without a thread, about
+// the whole of a DM.
+export const agentThread = (id, thread) => state.agents.get(`${id} ${thread ?? ""}`);
+
+// shortcuts are the app's entries in the menu of a message.
+export const shortcuts = () => (app().shortcuts ?? []).filter((one) => one.type === "message");
+
+// unreadOf is what came for a user in a channel since they were there.
+export const unreadOf = (who, id) => state.unread.get(`${who} ${id}`);
+
+// waitingFor is how many messages are for a user, wherever they came.
+export const waitingFor = (who) => [...state.unread].reduce((sum, [key, { mine }]) => (key.startsWith(`${who} `) ? sum + mine : sum), 0);
 
 // hasBot says whether the app hears what is said in a channel.
 export const hasBot = (one) => Boolean(one) && isMember(one, app().bot_user_id);

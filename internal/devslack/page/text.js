@@ -135,7 +135,7 @@ function token(inner) {
 function here(url) {
   try {
     const parsed = new URL(url);
-    if (parsed.pathname.startsWith("/files-pri/") && parsed.port === location.port) return location.origin + parsed.pathname;
+    if (/^\/(files-pri|archives)\//.test(parsed.pathname) && parsed.port === location.port) return location.origin + parsed.pathname + parsed.search;
   } catch { /* not a URL: it stays what it is */ }
   return url;
 }
@@ -144,7 +144,27 @@ function here(url) {
 export function anchor(url, label) {
   url = here(url);
   if (!/^(https?|mailto|tel):/i.test(url)) return h("span", { class: "link-dead", title: url }, isolated(label));
+  const place = permalink(url);
+  if (place) return h("a", { href: place, title: url, dataset: { testid: "permalink" } }, isolated(label));
   return h("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow", title: url }, isolated(label));
+}
+
+// fileLink opens a file of a message beside the page.
+export function fileLink(url, name) {
+  if (!url) return isolated(name);
+  return h("a", { href: here(url), target: "_blank", rel: "noopener noreferrer", title: name }, isolated(name));
+}
+
+// permalink is where a link to a message leads within this page; null for other
+// links.
+function permalink(url) {
+  let parsed;
+  try { parsed = new URL(url); } catch { return null; }
+  const found = /^\/archives\/(\w+)(?:\/p(\d+)(\d{6}))?$/.exec(parsed.pathname);
+  if (!found || parsed.origin !== location.origin) return null;
+  const [, id, seconds, rest] = found;
+  const thread = parsed.searchParams.get("thread_ts");
+  return `#/${id}${thread ? `/${thread}` : ""}${seconds ? `@${seconds}.${rest}` : ""}`;
 }
 
 export function userMention(id, label) {

@@ -1,0 +1,81 @@
+package language
+
+// Runs: what people write to us, how a run goes on, its answer, the pane of the agent, and messages that somebody asks
+// about.
+var zhRuns = map[string]string{
+	// messages
+	"Mention me with what I should do, in one message. I'll ask here before I do anything that changes something.": "请在一条消息中提及我并说明要做什么。在更改任何内容之前，我会在这里征求批准。",
+	"I don't take requests in this channel.":                                                                          "我不在此频道接受请求。",
+	"I can't find out whether you may start runs, so I don't. Please try again in a moment.":                          "无法确定你是否可以开始运行，因此没有开始。请稍后重试。",
+	"I can't record this, so nothing was started. Please try again in a moment.":                                      "无法记录，因此没有开始任何操作。请稍后重试。",
+	"There is nothing to stop in this conversation. Write stop in the thread of what I should stop.":                  "此对话中没有可停止的内容。请在要停止的消息列中写“停止”。",
+	"I can't record this, so nothing is stopped yet. Please try again in a moment.":                                   "无法记录，因此尚未停止任何操作。请稍后重试。",
+	"I can't record this. What was running is stopped all the same.":                                                  "无法记录。正在运行的内容仍然已停止。",
+	"Waiting its turn: another request in this conversation comes first.":                                             "排队等待中：此对话中的另一个请求在先。",
+	"Taken back by {who}, {at}. This message starts nothing.":                                                         "{who} 已于 {at} 撤回。此消息不会启动任何操作。",
+	"Taken back {at}. This message starts nothing.":                                                                   "已于 {at} 撤回。此消息不会启动任何操作。",
+	"Used by {who} to deny what waited, {at}. This message starts nothing else.":                                      "{who} 已于 {at} 用它拒绝了等待中的请求。此消息不会再启动任何操作。",
+	"Something in this conversation waits for approval, and your message waits behind it. Is it your answer to that?": "此对话中有请求正在等待批准，你的消息排在它后面。这是你对它的答复吗？",
+	"Deny with This": "以此拒绝", "Keep for Later": "留待稍后",
+	"Deny the request that waits, with your message as the reason":                                            "以你的消息为理由，拒绝等待中的请求",
+	"Let your message wait until the request is answered":                                                     "让你的消息等到请求得到答复之后",
+	"That message doesn't wait any more: it is being worked on, or its words were used. Nothing was changed.": "该消息已不在等待：正在处理，或其内容已被使用。没有任何更改。",
+	"Nothing waits for approval here any more, so nothing was denied. The message waits for its turn.":        "这里已没有等待批准的请求，因此没有拒绝任何内容。该消息继续排队等待。",
+	"Some of what waited was denied with these words; the rest is over, or you may not deny it.":              "部分等待中的请求已以此拒绝；其余的已结束，或你不能拒绝。",
+	"I can't record this, so nothing is denied. The buttons stay; try again.":                                 "无法记录，因此没有拒绝任何内容。按钮仍在，请重试。",
+	"This button doesn't belong to this message, so nothing was decided.":                                     "此按钮不属于这条消息，因此没有做出任何决定。",
+
+	// how a run goes on
+	"Working": "正在处理", "Stopping": "正在停止", "Stop": "停止",
+	"Waiting for %s": "等待 %s", "approvals": "项批准",
+	"Done in %s": "已完成，用时 %s", "Nothing was performed (%s)": "未执行任何操作（%s）",
+	"Failed at once": "立即失败", "Failed after %s": "%s 后失败", "Stopped at once": "立即停止", "Stopped after %s": "%s 后停止",
+	"%s, waited %s for people":             "%s，等待人员 %s",
+	"Stop was asked for by {who}, {at}.":   "{who} 于 {at} 要求停止。",
+	"Stopped by {who}, {at}.":              "{who} 于 {at} 停止。",
+	"Stopped{why}.":                        "已停止{why}。",
+	"%s; trying again in %s (attempt %d).": "%s；%s 后重试（第 %d 次）。",
+	"The model is overloaded":              "模型负载过高", "The model has had too many requests": "模型收到的请求过多", "The model can't be reached": "无法连接到模型",
+	"The model's answer broke off": "模型的回答中断了", "The model did not answer": "模型没有回答",
+	"Writing: “%s” (%s so far)": "正在撰写：“%s”（目前 %s）", "Writing (%s so far)": "正在撰写（目前 %s）",
+	"requests to the model": "次模型请求", "tokens": "个 token", "under %s": "不足 %s",
+	"%s: %s": "%s：%s", "The agent: “%s”": "智能体：“%s”", "By {who}{why}": "由 {who} 拒绝{why}",
+	"called": "已调用", "running": "正在执行", "approved": "已批准", "denied": "已拒绝", "failed": "失败", "not performed": "未执行",
+	"waiting for approval": "等待批准", "waiting for approval, %d of %d given": "等待批准，已获 %d / %d",
+	"done in %s": "已完成，用时 %s", "stopped, may be partly performed": "已停止，可能已部分执行", "stopped, not performed": "已停止，未执行",
+	"outcome unknown": "结果未知", "not allowed": "不允许", "not asked again": "未再次征求批准",
+	"earlier calls": "次较早的调用", "%s: %d done": "%s：%d 次完成", "%s: %d done, %d not": "%s：%d 次完成，%d 次未完成",
+
+	// answers, and messages of the agent
+	"This was stopped before it was finished{why}.": "在完成之前已停止{why}。", "I could not finish this{why}.": "我未能完成{why}。",
+	"I am done. There is nothing to add.": "已完成，没有需要补充的内容。", "Here is the answer.": "以下是回答。",
+	"Of these it is not known whether they were performed. Please look; they will not be run again:":         "无法确定以下操作是否已执行。请检查；它们不会再次执行：",
+	"The answer is cut off here: it reached the limit of what the model may write at once. Ask me to go on.": "回答在此处被截断：已达到模型单次输出的上限。可以让我继续。",
+	"This is the beginning. All of the answer is in the file {file}, and in the journal, run {run}.":         "以上是开头。完整回答在文件 {file} 中，也记录在日志的运行 {run} 中。",
+	"Posted by an agent.": "由智能体发布。", "Posted by an agent for %s.": "由智能体代表 %s 发布。", "others": "其他人", "%s (over HTTP)": "%s（通过 HTTP）",
+	"It was still not done after %s rounds, which is the limit":                 "经过 %s 轮（上限）仍未完成",
+	"%s was called %s times with the same arguments and the same result":        "%s 以相同的参数被调用了 %s 次，结果相同",
+	"people denied %s requests in a row":                                        "连续 %s 个请求被拒绝",
+	"%s requests in a row were denied, so I stopped. What should I do instead?": "连续 %s 个请求被拒绝，因此我停下了。你希望我改做什么？",
+	"approvalbot restarted before it was done":                                  "完成之前 approvalbot 重新启动了",
+
+	// the pane of the agent
+	"is on it…": "已收到…", "is working…": "正在处理…",
+	"See what is in the workspace": "查看工作区内容", "Which files are in the workspace, and what is each for?": "工作区中有哪些文件？分别有什么用途？",
+	"Run a command": "执行命令", "Run `uname -a` and tell me what it says.": "执行 `uname -a` 并告诉我结果。",
+	"Write a file": "写一个文件", "Write a file notes.md with a short plan for today.": "写一个文件 notes.md，内容为今天的简短计划。",
+	"Look at a web page": "查看网页", "Fetch https://example.com and tell me what it says.": "获取 https://example.com 并告诉我内容。",
+	"Ask what I can do": "了解我能做什么", "What can you do here, and what do you ask about first?": "你在这里能做什么？哪些操作会先征求批准？",
+
+	// messages that somebody asks about
+	"Ask approvalbot": "询问 approvalbot", "Ask": "询问", "Cancel": "取消", "{who} wrote:": "{who} 写道：", "(no text)": "（无文字）",
+	"What should I do?": "我该做什么？", "Find out what caused it": "查明原因", "Please say what I should do.": "请说明我该做什么。",
+	"I ask before I do anything that changes something. The words above become part of the request.":                                                 "在更改任何内容之前我会征求批准。上面的内容将成为请求的一部分。",
+	"The form could not be opened in time. Please choose it again.":                                                                                  "未能及时打开表单。请重新选择。",
+	"I have forgotten which message this was about. Please copy your words, and choose “Ask about this” once more.":                                  "我已不记得这是关于哪条消息的。请复制你写的内容，再次选择“Ask about this”。",
+	"That message is mine: write to me in its thread instead, where I remember what was said.":                                                       "那是我的消息：请直接在它的消息列中写给我，我记得那里的内容。",
+	"I am not in that channel, and can't write to you either, so nothing was started. Invite me there first.":                                        "我不在该频道中，也无法给你发消息，因此没有开始任何操作。请先邀请我加入。",
+	"Its author may not start runs here, so I don't take their words as instructions. Say yourself what I should do, in a message that mentions me.": "该消息的作者不能在此开始运行，因此我不会将其内容当作指示。请你自己写一条提及我的消息，说明我该做什么。",
+	"You asked about {message}. I am not in that channel, so I answer here.":                                                                         "你询问了{message}。我不在该频道中，因此在这里回答。",
+	"a message": "一条消息", "{who} asked about this message: “{what}”": "{who} 就此消息提出：“{what}”",
+}
