@@ -39,7 +39,7 @@ const asksEach, runsEach = 5, 10
 func TestManyRunsAtOnce(t *testing.T) { runsAtOnce(t, 4) }
 
 // Two hundred runs in twenty channels, with a thousand asks. This one goes with the benchmarks, because it keeps a machine
-// busy for half a minute.
+// busy for a minute or two.
 func TestTwoHundredRunsAtOnce(t *testing.T) {
 	if flag.Lookup("test.bench").Value.String() == "" {
 		t.Skip("make bench runs it")
