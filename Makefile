@@ -35,7 +35,7 @@ check:
 
 ## bench: the figures of the README, as a table (some minutes). The test runs in fake time and hands over its figures
 bench:
-	@$(GO) test -run '^TestSixtyAsksInOneChannel$$' -bench . -benchmem -v -timeout 30m ./... | $(GO) run ./internal/benchtable
+	@$(GO) test -run '^(TestSixtyAsksInOneChannel|TestTwoHundredRunsAtOnce)$$' -bench . -benchmem -v -timeout 30m ./... | $(GO) run ./internal/benchtable
 
 ## build: one static binary
 build:

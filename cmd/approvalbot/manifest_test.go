@@ -4,8 +4,16 @@ import (
 	"os"
 	"testing"
 
+	"approvalbot/internal/devslack"
 	"approvalbot/internal/slackui"
 )
+
+// Slack would install it, as far as the local Slack knows Slack: dev and every scenario run with what it grants.
+func TestManifestInstalls(t *testing.T) {
+	if _, err := devslack.ReadManifest(slackui.Manifest()); err != nil {
+		t.Error(err)
+	}
+}
 
 // deploy/manifest.yaml is what `approvalbot manifest` prints.
 func TestManifestFile(t *testing.T) {

@@ -528,7 +528,7 @@ func TestPermalink(t *testing.T) {
 			t.Errorf("%s, %v; want %s", link, err, want)
 		}
 		b.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		for path, want := range map[string]string{link: "/#/" + b.channel("general"), link + "?thread_ts=" + ts: "/#/" + b.channel("general") + "/" + ts,
+		for path, want := range map[string]string{link: "/#/" + b.channel("general") + "@" + ts, link + "?thread_ts=" + ts: "/#/" + b.channel("general") + "/" + ts + "@" + ts,
 			link + "?thread_ts=//x": "", benchURL + "archives/C0/p1": ""} {
 			res, err := b.http.Get(path)
 			if err != nil {

@@ -205,3 +205,36 @@ func TestCutStored(t *testing.T) {
 		}
 	})
 }
+
+func FuzzReadManifest(f *testing.F) {
+	f.Add(testManifest)
+	f.Add("features: {slash_commands: [{command: /x}], shortcuts: [{type: message}]}")
+	f.Add("settings: {event_subscriptions: {bot_events: [message.im, x]}}")
+	f.Add(`{"display_information":{"name":"a"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		app, err := ReadManifest([]byte(text))
+		if err != nil {
+			return
+		}
+		if len(app.Commands)+len(app.Shortcuts) > 0 && app.needs("commands") != nil {
+			t.Error("commands without their scope")
+		}
+		for _, e := range app.BotEvents {
+			if needs := eventNeeds[e]; needs != nil && app.needs(needs...) != nil {
+				t.Errorf("%s without its scope", e)
+			}
+		}
+	})
+}
+
+func FuzzLinkedTS(f *testing.F) {
+	for _, seed := range []string{"p1796071199783485", "p1", "p", "", "x", "p-1000000", "p99999999999999999999"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		ts, ok := linkedTS(message)
+		if _, valid := parseTS(ts); ok && (!valid || "p"+strings.Replace(ts, ".", "", 1) != message) {
+			t.Errorf("%q is read as %q", message, ts)
+		}
+	})
+}

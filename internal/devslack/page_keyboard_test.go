@@ -163,6 +163,14 @@ func testKeyboard(s *stage) {
 	s.installPage(nil)
 	s.keys(kb.F6)
 	s.focused(`[data-testid="user-switch"]`)
+	s.tabTo(`[data-testid="keys"]`)
+	s.keys(kb.Enter)
+	s.see("keys-dialog", "F6")
+	s.shot("keys")
+	s.keys(kb.Escape)
+	s.focused(`[data-testid="keys"]`)
+	s.back()
+	s.focused(`[data-testid="user-switch"]`)
 	s.keys(kb.F6, kb.F6)
 	s.focused(`[data-testid="messages"]`)
 	s.keys(kb.F6)
@@ -374,6 +382,10 @@ func testAssistant(s *stage) {
 	s.see("typing", "approvalbot is reading README.md…")
 	s.shot("status")
 	s.press("agent-stop")
+	if !s.view.phone {
+		s.keys(kb.Escape)
+		s.see("channel-typing", "approvalbot is reading README.md…")
+	}
 }
 
 // A link to a message leads to it, within the page.

@@ -335,6 +335,7 @@ const drawer = new Drawer();
 function build() {
   part.workspace = h("span", { class: "workspace-name", dataset: { testid: "workspace-name" } });
   part.who = h("label", { class: "who" });
+  part.keys = iconButton("keyboard", "Keys", { class: "icon-button wide-only", "aria-haspopup": "dialog", dataset: { testid: "keys" }, on: { click: showKeys } });
   part.traffic = iconButton("activity", "Frames and calls", { class: "icon-button", "aria-expanded": "false", dataset: { testid: "drawer-toggle" }, on: { click: () => drawer.toggle() } });
   part.banner = h("div", { class: "banner", role: "status", dataset: { testid: "banner" }, hidden: true });
   part.sidebar = h("nav", { class: "sidebar", "aria-label": "Channels and direct messages", dataset: { testid: "sidebar" } });
@@ -351,9 +352,10 @@ function build() {
   part.home = h("div", { class: "home", dataset: { testid: "home" }, hidden: true });
   part.prompts = h("div", { class: "prompts", role: "group", "aria-label": "Suggested prompts", hidden: true, dataset: { testid: "prompts" } });
   part.toast = h("div", { class: "toast", hidden: true, "aria-hidden": "true", dataset: { testid: "toast" } });
+  part.channelTyping = h("div", { class: "typing", role: "status", hidden: true, dataset: { testid: "channel-typing" } });
   part.absent = h("div", { class: "absent", role: "note", hidden: true, dataset: { testid: "absent" } });
   part.composer = h("div", { class: "composer-slot" });
-  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.absent, part.prompts, part.composer);
+  part.main = h("main", { class: "channel-pane", dataset: { testid: "channel" } }, part.head, part.tabs, part.log, part.home, part.channelTyping, part.absent, part.prompts, part.composer);
   part.threadHead = h("header", { class: "pane-head" });
   part.threadLog = h("div", { class: "messages", role: "log", "aria-live": "polite", "aria-label": "Thread", tabindex: "0", dataset: { testid: "thread-messages" } });
   part.threadPrompts = h("div", { class: "prompts", role: "group", "aria-label": "Suggested prompts", hidden: true, dataset: { testid: "thread-prompts" } });
@@ -364,7 +366,7 @@ function build() {
   lists.thread = new MessageList(part.threadLog, { scenes, edit, remove, shortcut, copyLink, inThread: true });
   drawer.onToggle = (open) => { part.traffic.setAttribute("aria-expanded", String(open)); root.classList.toggle("with-drawer", open); if (!open) part.traffic.focus(); };
   replace(root,
-    h("header", { class: "topbar" }, part.workspace, h("span", { class: "spacer" }), part.who, part.traffic),
+    h("header", { class: "topbar" }, part.workspace, h("span", { class: "spacer" }), part.who, part.keys, part.traffic),
     part.banner, h("div", { class: "panes" }, part.sidebar, part.main, part.thread), drawer.element, part.toast);
   document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", fromHash);
@@ -385,6 +387,23 @@ function nextRegion(step) {
   const all = regions();
   const at = all.findIndex(({ area }) => area.contains(document.activeElement));
   all.at(at < 0 ? (step > 0 ? 0 : -1) : (at + step) % all.length)?.target.focus();
+}
+
+const keys = [
+  ["F6, Shift + F6", "to the next or the previous part of the page"],
+  ["Arrows, Home, End", "from message to message, when the focus is on the messages; within a menu or the tabs"],
+  ["Tab, Shift + Tab", "into what a message offers, and on"],
+  ["Enter, Space", "press, open, choose"],
+  ["Escape", "close what is in front: a menu, a window, the thread"],
+  ["Enter, Shift + Enter", "send what you wrote; start a new line"],
+  ["@, #, /", "name somebody or a channel; give a command"],
+];
+
+// showKeys says which keys do what.
+function showKeys() {
+  return dialog("keys", (close) => h("div", { class: "details-box", dataset: { testid: "keys-dialog" } },
+    h("header", { class: "dialog-head" }, h("h2", {}, "Keys"), iconButton("close", "Close", { on: { click: () => close() } })),
+    h("div", { class: "dialog-body" }, h("dl", { class: "keys" }, keys.map(([key, what]) => [h("dt", {}, key), h("dd", {}, what)])))));
 }
 
 // leaveThread closes the thread; the focus goes to where it was opened from.
@@ -416,6 +435,7 @@ function drawAll() {
   drawThread();
   drawHome();
   drawPrompts();
+  drawTyping();
 }
 
 function drawTitle() {
@@ -600,8 +620,12 @@ function drawThread() {
   drawPrompts();
 }
 
-// drawTyping shows what the app says that it is doing in the open thread.
+// drawTyping shows what the app says that it is doing: in the open thread, and
+// below the channel in one that is not open.
 function drawTyping() {
+  const others = state.tab !== "messages" ? [] : [...state.typing].filter(([key, said]) => said && key.startsWith(`${state.channel} `) && key !== `${state.channel} ${state.thread}`);
+  part.channelTyping.hidden = others.length === 0;
+  redraw(part.channelTyping, [others, bot()], () => (others.length ? [avatar(bot(), "avatar-small"), h("span", {}, isolated(appName()), " ", isolated(others.at(-1)[1]), others.length > 1 ? ` (and ${others.length - 1} more)` : "")] : []));
   const status = state.thread ? state.typing.get(`${state.channel} ${state.thread}`) : "";
   const busy = state.thread && agentThread(state.channel, state.thread)?.session === "processing";
   part.typing.hidden = !status && !busy;
