@@ -484,6 +484,12 @@ func TestVeiled(t *testing.T) {
 		{"a host", "json", "{\n  \"host\": \"" + secret + "\"\n}", true},
 		{"a named value", "json", "{\n  \"password\": \"hunter2\"\n}", false},
 		{"in a URL", "json", "{\n  \"x\": \"https://a/" + secret + "\"\n}", true},
+		{"in a request's body", "request", "POST https://a.example/x\n\n{\n  \"text\": \"" + secret + "\"\n}", false},
+		{"in a request's header", "request", "GET https://a.example/x\nAuthorization: Bearer " + secret, false},
+		{"in a request's query", "request", "GET https://a.example/x?token=" + secret, false},
+		{"in a request's path", "request", "GET https://a.example/" + secret + "/x?y=1", true},
+		{"a request's host", "request", "GET https://" + secret + "/", true},
+		{"a place in a request's body", "request", "POST https://a.example/x\n\n{\n  \"host\": \"" + secret + "\"\n}", true},
 		{"nothing", "command", "ls", false},
 	} {
 		a := &ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Preview: ledger.Preview{Summary: "Do it", Kind: c.kind, Body: c.body}}}
