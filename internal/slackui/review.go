@@ -127,7 +127,7 @@ func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body
 	}
 	return append(blocks,
 		richText(v.circumstances(q, c, run, a.Until(), usualRoom, true)...),
-		slack.NewActionBlock(reviewBlock(a), v.decisions(q, a, run, complete && q.approvable(a))...),
+		slack.NewActionBlock(reviewBlock(a), v.decisions(q, a, nil, complete && q.approvable(a))...),
 		v.smallPrint(a, usualRoom),
 	)
 }
