@@ -3,7 +3,7 @@ package language
 // Cards and what is around them.
 var zhCards = map[string]string{
 	// between words and sentences
-	" ": "", ".": "。", ", ": "、", "; ": "；", ": ": "：", " and ": " 和 ",
+	" ": "", ".": "。", ", ": "、", "; ": "；", ": ": "：", " and ": "和",
 	"{date_short_pretty} at {time}":      "{date_short_pretty} {time}",
 	"{date_short_pretty} at {time_secs}": "{date_short_pretty} {time_secs}",
 
@@ -64,7 +64,7 @@ var zhCards = map[string]string{
 	"Request %d":                                                            "请求 %d",
 
 	// buttons
-	"Approve": "批准", "Approve…": "批准…", "Deny": "拒绝", "Deny with Reason…": "说明理由并拒绝…", "Review": "查看全文", "Back": "返回", "Ask Again": "重新请求",
+	"Approve": "批准", "Approve…": "批准…", "Deny": "拒绝", "Deny with Reason…": "拒绝并说明…", "Review": "查看全文", "Back": "返回", "Ask Again": "重新请求",
 	"Edit and Approve…": "修改后批准…", "Allow for This Thread…": "在此消息列中允许…", "Allow Always…": "始终允许…", "Give Me More Time": "延长时间", "Stop the Run": "停止本次运行",
 	"Approve this?": "要批准吗？", "High risk. Approve this?": "高风险。要批准吗？",
 
