@@ -109,7 +109,7 @@ func TestAskApprovedAndReported(t *testing.T) {
 				mustBe(t, "resolution", a.at("approval.resolution"), nil)
 				w.pass(3 * time.Second)
 				card := w.askCard()
-				mustSay(t, card.text, "deploy-ci will run deploy", "Another program will do this: \ndeploy-ci\n (not approvalbot",
+				mustSay(t, card.text, "deploy-ci will run deploy", "Another program will do this:", "deploy-ci\n (not approvalbot",
 					`"version": "1.2.3"`, "the release", "/srv/app", "its own words")
 				p.do("POST", "/api/approvals/"+id+"/outcome", c.report).must(t, 409, "NOT_APPROVED")
 

@@ -129,7 +129,7 @@ func TestRulesDecide(t *testing.T) {
 			t.Error("not what the rules say")
 		}
 		card := w.card(thread)
-		for _, want := range []string{"Approval needed (critical risk): ", "▲▲ Critical risk", "Production needs two pairs of eyes.\n (rules: production)", "2 people have to approve; nobody has yet.", w.user("bob"), w.user("carol")} {
+		for _, want := range []string{"Approval needed (critical risk): ", "▲▲ Critical risk", "Production needs two pairs of eyes. (rules: production)", "0 of 2 approved; 2 people have to approve.", w.user("bob"), w.user("carol")} {
 			if !strings.Contains(card.text, want) {
 				t.Errorf("the card doesn't say %q:\n%s", want, card.text)
 			}

@@ -3,7 +3,7 @@ package language
 // Cards and what is around them.
 var zhCards = map[string]string{
 	// between words and sentences
-	" ": "", ".": "。", ", ": "、", "; ": "；", ": ": "：", " and ": " 和 ",
+	" ": "", ".": "。", ", ": "、", "; ": "；", ": ": "：", " and ": "和",
 	"{date_short_pretty} at {time}":      "{date_short_pretty} {time}",
 	"{date_short_pretty} at {time_secs}": "{date_short_pretty} {time_secs}",
 
@@ -45,6 +45,8 @@ var zhCards = map[string]string{
 	"%s shown only as a length.":       "%s只显示长度。",
 	"There are %s; Review shows them.": "还有 %s，点击“查看全文”可以看到。",
 
+	"There are %s; the file has them.": "还有 %s，见文件。",
+
 	// why, who and until when
 	"*Why it asks:* {why}":                                           "*为何需要批准：*{why}",
 	"*Why it asks:* {why} (rules: {rules})":                          "*为何需要批准：*{why}（规则：{rules}）",
@@ -62,7 +64,7 @@ var zhCards = map[string]string{
 	"Request %d":                                                            "请求 %d",
 
 	// buttons
-	"Approve": "批准", "Approve…": "批准…", "Deny": "拒绝", "Deny with Reason…": "说明理由并拒绝…", "Review": "查看全文", "Back": "返回", "Ask Again": "重新请求",
+	"Approve": "批准", "Approve…": "批准…", "Deny": "拒绝", "Deny with Reason…": "拒绝并说明…", "Review": "查看全文", "Back": "返回", "Ask Again": "重新请求",
 	"Edit and Approve…": "修改后批准…", "Allow for This Thread…": "在此消息列中允许…", "Allow Always…": "始终允许…", "Give Me More Time": "延长时间", "Stop the Run": "停止本次运行",
 	"Approve this?": "要批准吗？", "High risk. Approve this?": "高风险。要批准吗？",
 
@@ -154,9 +156,10 @@ var zhCards = map[string]string{
 	// the test card
 	"A test of approvalbot: nothing is asked":                                        "approvalbot 测试：没有任何请求",
 	"*This is a test by approvalbot doctor: nothing is asked and nothing will run.*": "*这是 approvalbot doctor 的测试：没有任何请求，也不会运行任何内容。*",
-	"A request looks like what follows, with the buttons Approve and Deny.":          "真正的请求如下所示，并带有“批准”和“拒绝”按钮。",
-	"A request in this channel would be denied at once, as follows.":                 "此频道中的请求会立即被拒绝，如下所示。",
-	"This is where a request says why it asks.":                                      "请求会在此说明为何需要批准。",
+	"Run echo test": "运行 echo test",
+	"A request looks like what follows, with the buttons Approve and Deny.": "真正的请求如下所示，并带有“批准”和“拒绝”按钮。",
+	"A request in this channel would be denied at once, as follows.":        "此频道中的请求会立即被拒绝，如下所示。",
+	"This is where a request says why it asks.":                             "请求会在此说明为何需要批准。",
 
 	// what the journal holds in words
 	"nobody answered within %s": "%s内无人回应", "%s hours": "%s 小时", "%s minutes": "%s 分钟", "%s seconds": "%s 秒",

@@ -180,15 +180,16 @@ func (v *renderer) decisions(q request, a *ledger.Approval, run *ledger.Run, dec
 	b = append(b,
 		about(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary),
 		about(button(actionDenyWith, a.Approval, v.t("Deny with Reason…"), slack.StyleDefault), q.summary))
-	if more := v.more(a, run, decidable); more != nil {
+	if more := v.more(q, a, run, decidable); more != nil {
 		b = append(b, more)
 	}
 	return b
 }
 
 // more is what else the card offers. To change something, or to allow it for longer, takes as much knowledge as to
-// approve it.
-func (v *renderer) more(a *ledger.Approval, run *ledger.Run, decidable bool) *slack.OverflowBlockElement {
+// approve it, and what is hidden can't be changed. run is nil where nothing but the ask is at hand: it is stopped from the
+// card.
+func (v *renderer) more(q request, a *ledger.Approval, run *ledger.Run, decidable bool) *slack.OverflowBlockElement {
 	offered := func(o ledger.Offer, when bool, action, label string) *slack.OptionBlockObject {
 		if !when || !slices.Contains(a.Offers, o) {
 			return nil
@@ -196,12 +197,12 @@ func (v *renderer) more(a *ledger.Approval, run *ledger.Run, decidable bool) *sl
 		return choice(action, a.Approval, label)
 	}
 	options := []*slack.OptionBlockObject{
-		offered(ledger.OfferEdit, decidable, actionEdit, v.t("Edit and Approve…")),
+		offered(ledger.OfferEdit, decidable && q.secrets == 0, actionEdit, v.t("Edit and Approve…")),
 		offered(ledger.OfferGrantThread, decidable, actionGrant, v.t("Allow for This Thread…")),
 		offered(ledger.OfferGrantAlways, decidable, actionGrantAll, v.t("Allow Always…")),
 		offered(ledger.OfferMoreTime, a.Dismissed == "", actionMoreTime, v.t("Give Me More Time")),
 	}
-	if programOf(run) == "" { // the one action of another program is stopped by denying it
+	if run != nil && programOf(run) == "" { // the one action of another program is stopped by denying it
 		options = append(options, choice(actionStop, run.ID, v.t("Stop the Run")))
 	}
 	return menu(options...)

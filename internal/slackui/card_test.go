@@ -412,7 +412,7 @@ func TestReview(t *testing.T) {
 	if len(c.problems) > 0 || file != nil {
 		t.Fatalf("problems %q, file %v", c.problems, file != nil)
 	}
-	if !slices.Equal(c.actions, []string{actionApprove, actionDeny, actionDenyWith, actionMore}) || view.PrivateMetadata != s.call("call_1").Approval.Approval {
+	if !slices.Equal(c.actions, []string{actionApprove, actionDeny, actionDenyWith}) || view.PrivateMetadata != s.call("call_1").Approval.Approval {
 		t.Errorf("buttons %v, metadata %q", c.actions, view.PrivateMetadata)
 	}
 	all := regexp.MustCompile(`\nPart \d+ of \d+, in the same line`).ReplaceAllString(c.shown.String(), "")
@@ -422,7 +422,7 @@ func TestReview(t *testing.T) {
 
 	veiled := askedShell("our-own-secret-token " + strings.Repeat("x", 20_000))
 	view, _ = v.review(&veiled.run, veiled.call("call_1"))
-	if got := checkModal(view).actions; !slices.Equal(got, []string{actionDeny, actionDenyWith, actionMore}) {
+	if got := checkModal(view).actions; !slices.Equal(got, []string{actionDeny, actionDenyWith}) {
 		t.Errorf("a veiled request has %v in the modal", got)
 	}
 
@@ -440,7 +440,7 @@ func TestReviewFile(t *testing.T) {
 	a := s.call("call_1").Approval
 	a.Preview.Body = body
 	view, file := v.review(&s.run, s.call("call_1"))
-	if c := checkModal(view); file == nil || len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionDeny, actionDenyWith, actionMore}) {
+	if c := checkModal(view); file == nil || len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionDeny, actionDenyWith}) {
 		t.Fatalf("file %v, problems %q, buttons %v", file != nil, c.problems, c.actions)
 	}
 	got := string(file.content)
@@ -448,11 +448,11 @@ func TestReviewFile(t *testing.T) {
 		t.Error("the file isn't the request, visible and without secrets")
 	}
 	linked := v.reviewLinked(&s.run, s.call("call_1"), "https://files.example/x")
-	if c := checkModal(linked); len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionApprove, actionDeny, actionDenyWith, actionMore}) {
+	if c := checkModal(linked); len(c.problems) > 0 || !slices.Equal(c.actions, []string{actionApprove, actionDeny, actionDenyWith}) {
 		t.Errorf("problems %q, buttons %v", c.problems, c.actions)
 	}
 	forged := v.reviewLinked(&s.run, s.call("call_1"), "javascript:alert(1)")
-	if c := checkModal(forged); !slices.Equal(c.actions, []string{actionDeny, actionDenyWith, actionMore}) {
+	if c := checkModal(forged); !slices.Equal(c.actions, []string{actionDeny, actionDenyWith}) {
 		t.Errorf("with a forged link: buttons %v", c.actions)
 	}
 }
@@ -484,6 +484,12 @@ func TestVeiled(t *testing.T) {
 		{"a host", "json", "{\n  \"host\": \"" + secret + "\"\n}", true},
 		{"a named value", "json", "{\n  \"password\": \"hunter2\"\n}", false},
 		{"in a URL", "json", "{\n  \"x\": \"https://a/" + secret + "\"\n}", true},
+		{"in a request's body", "request", "POST https://a.example/x\n\n{\n  \"text\": \"" + secret + "\"\n}", false},
+		{"in a request's header", "request", "GET https://a.example/x\nAuthorization: Bearer " + secret, false},
+		{"in a request's query", "request", "GET https://a.example/x?token=" + secret, false},
+		{"in a request's path", "request", "GET https://a.example/" + secret + "/x?y=1", true},
+		{"a request's host", "request", "GET https://" + secret + "/", true},
+		{"a place in a request's body", "request", "POST https://a.example/x\n\n{\n  \"host\": \"" + secret + "\"\n}", true},
 		{"nothing", "command", "ls", false},
 	} {
 		a := &ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Preview: ledger.Preview{Summary: "Do it", Kind: c.kind, Body: c.body}}}

@@ -71,7 +71,7 @@ func (c *Client) SendTest(ctx context.Context, channel string, t Test) error {
 
 func (c *Client) testCard(t Test, now time.Time) []slack.Block {
 	v := &renderer{redactor: redact.New(), lang: t.Language, team: c.Team, botUser: c.BotUser}
-	run, call := sample(t, v.t("This is where a request says why it asks."))
+	run, call := sample(t)
 	r := v.card(run, call, now.Add(t.Timeout))
 	would := v.t("A request looks like what follows, with the buttons Approve and Deny.")
 	if t.Hopeless != "" {
@@ -88,15 +88,15 @@ func (c *Client) testCard(t Test, now time.Time) []slack.Block {
 }
 
 // sample is an ask that nobody asks.
-func sample(t Test, why string) (*ledger.Run, *ledger.Call) {
+func sample(t Test) (*ledger.Run, *ledger.Call) {
 	arguments := `{"command":"echo test"}`
 	run := &ledger.Run{}
 	events := []ledger.Event{
 		{Seq: 1, Run: "test", Body: &ledger.RunStarted{}},
 		{Seq: 2, Run: "test", Body: &ledger.ModelCompleted{Round: 1, ToolCalls: []ledger.ToolCall{{ID: "c1", Name: "shell", Arguments: arguments}}}},
 		{Seq: 3, Run: "test", Call: "c1", Body: &ledger.ApprovalRequested{
-			Approval: "test", Tool: "shell", Arguments: arguments, Digest: strings.Repeat("0", 64), Reason: why,
-			Preview:   ledger.Preview{Summary: "Run echo test", Target: "echo", Kind: "command", Body: "echo test"},
+			Approval: "test", Tool: "shell", Arguments: arguments, Digest: strings.Repeat("0", 64), Reason: t.Language.T("This is where a request says why it asks."),
+			Preview:   ledger.Preview{Summary: t.Language.T("Run echo test"), Target: "echo", Kind: "command", Body: "echo test"},
 			Approvers: t.Approvers, Quorum: t.Quorum, Timeout: t.Timeout,
 		}},
 	}

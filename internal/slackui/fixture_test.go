@@ -23,7 +23,7 @@ var (
 func testRenderer() *renderer { return rendererIn(language.English) }
 
 func rendererIn(l language.Language) *renderer {
-	return &renderer{redactor: redact.New("our-own-secret-token"), lang: l, team: "T0TEAM", botUser: "U0BOT"}
+	return &renderer{redactor: redact.New("our-own-secret-token", "1111-2222-3333-4444"), lang: l, team: "T0TEAM", botUser: "U0BOT"}
 }
 
 // A story is a run being told, event by event.

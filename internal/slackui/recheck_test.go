@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"approvalbot/internal/devslack"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/redact"
 )
@@ -70,6 +71,32 @@ func TestRecheck(t *testing.T) {
 	})
 }
 
+// What was rendered in another language is computed again in that one, as the journal says.
+func TestRecheckInAnotherLanguage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		thread := w.say("alice", "@bot `date`")
+		w.click("bob", w.card(thread, 0), actionDeny)
+		w.settled()
+		if c := w.recheck(); c.Renderings != 3 || c.Other != 0 {
+			t.Errorf("%d renderings computed again, %d not, want 3 and 0", c.Renderings, c.Other)
+		}
+		n := 0
+		for e, err := range w.journal.Read(t.Context(), 0, ledger.Filter{}) {
+			if b, ok := e.Body.(*ledger.MessageSettled); ok && err == nil {
+				n++
+				if b.Language != string(language.Chinese) {
+					t.Errorf("the %s is recorded in the language %q", b.Thing.Kind, b.Language)
+				}
+			}
+		}
+		if n != 3 {
+			t.Errorf("%d messages are settled", n)
+		}
+	}, func(w *world) {
+		w.config = func(c *Config) { c.Language = language.Chinese }
+	})
+}
+
 // A rendering in which one of our own tokens was hidden can't be computed when that isn't known any more. Nobody changed it.
 func TestRecheckWithoutTheTokensOfTheTime(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -106,6 +133,8 @@ func TestRecheckNamesAWrongRendering(t *testing.T) {
 		{"as it was", "", func(*ledger.MessageSettled) {}},
 		{"another rendering", "not what Slack confirmed", func(b *ledger.MessageSettled) { b.Rendering = strings.Repeat("0", 64) }},
 		{"another version", "", func(b *ledger.MessageSettled) { b.Rendering, b.Renderer = strings.Repeat("0", 64), 99 }},
+		{"a language of a later version", "", func(b *ledger.MessageSettled) { b.Rendering, b.Language = strings.Repeat("0", 64), "tlh" }},
+		{"another language than was rendered", "not what Slack confirmed", func(b *ledger.MessageSettled) { b.Language = "zh" }},
 		{"a card that is nobody's", "none of its run's", func(b *ledger.MessageSettled) { b.Thing.ID = "other" }},
 		{"gone", "", func(b *ledger.MessageSettled) { b.Rendering, b.Gone = strings.Repeat("0", 64), "message_not_found" }},
 	} {

@@ -117,6 +117,7 @@ func indented(arguments string) string {
 //     as a path or a URL (a URL's password hides nothing of that), or with characters
 //     in it that a shell reads: what looks like a quoted password to us may be the
 //     end of a quote and a command to the shell
+//   - in an HTTP request: in the first line, outside of the query, or across lines; else as in JSON
 //   - in a diff or a text: the name of the file, or who will read it, is in the target, so nothing of the body counts
 //   - in JSON: the value of a member that is called like a place or a program
 func hides(kind, body string, hits []redact.Hit) bool {
@@ -127,13 +128,24 @@ func hides(kind, body string, hits []redact.Hit) bool {
 			if h.HidesAny(shellSigns) || startsCommand(body[:h.Start]) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
 				return true
 			}
+		case "request":
+			line := lineBefore(body, h.Start)
+			first := len(line) == h.Start
+			if first && !strings.Contains(line, "?") || h.HidesAny("\n\r") || !first && placeHidden(body, h) {
+				return true
+			}
 		default:
-			if placeMember.MatchString(lineBefore(body, h.Start)) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h) {
+			if placeHidden(body, h) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// placeHidden tells whether a hit stands where JSON names a place or a program, or in a path.
+func placeHidden(body string, h redact.Hit) bool {
+	return placeMember.MatchString(lineBefore(body, h.Start)) || h.Kind != redact.URL && h.Kind != redact.Named && inPath(body, h)
 }
 
 // shellSigns separate, redirect and nest commands, or stand for the output of one.

@@ -33,11 +33,23 @@ func (v *renderer) review(run *ledger.Run, c *ledger.Call) (slack.ModalViewReque
 			return v.modal(c, blocks...), nil
 		}
 	}
+	file := &reviewFile{name: "request-" + c.Approval.Approval + ".txt", content: []byte(v.fullText(q))}
 	coming := [][]slack.RichTextElement{{paragraph(text(v.t("It is too long for this window too. The file with all of it is on its way.")))}}
-	return v.modal(c, v.reviewBlocks(q, c, run, coming, false)...), &reviewFile{
-		name:    "request-" + c.Approval.Approval + ".txt",
-		content: []byte(v.fullText(q)),
+	return v.modal(c, v.reviewBlocks(v.withFile(q), c, run, coming, false)...), file
+}
+
+// withFile is a request of which a file has all: of many notes, or long ones, the modal has the beginning.
+func (v *renderer) withFile(q request) request {
+	var notes []string
+	for i, n := range q.notes {
+		if i == excerptNotes {
+			notes = append(notes, v.tf("There are %s; the file has them.", v.count(len(q.notes)-i, "more note", "more notes")))
+			break
+		}
+		notes = append(notes, cutShown(n, usualRoom.reason))
 	}
+	q.notes = notes
+	return q
 }
 
 // reviewLinked is the modal of a request whose full text stands in a file.
@@ -53,7 +65,7 @@ func (v *renderer) reviewLinked(run *ledger.Run, c *ledger.Call, permalink strin
 		p.add(slack.NewRichTextSectionLinkElement(permalink, words, nil), words)
 	}
 	read := v.phrase().form("{file}, read it, and decide here.", slots{"file": link}).section()
-	return v.modal(c, v.reviewBlocks(q, c, run, [][]slack.RichTextElement{{read}}, true)...)
+	return v.modal(c, v.reviewBlocks(v.withFile(q), c, run, [][]slack.RichTextElement{{read}}, true)...)
 }
 
 func (v *renderer) modal(c *ledger.Call, blocks ...slack.Block) slack.ModalViewRequest {
@@ -115,7 +127,7 @@ func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body
 	}
 	return append(blocks,
 		richText(v.circumstances(q, c, run, a.Until(), usualRoom, true)...),
-		slack.NewActionBlock(reviewBlock(a), v.decisions(q, a, run, complete && q.approvable(a))...),
+		slack.NewActionBlock(reviewBlock(a), v.decisions(q, a, nil, complete && q.approvable(a))...),
 		v.smallPrint(a, usualRoom),
 	)
 }

@@ -161,10 +161,8 @@ func (t *httpRequest) Describe(args json.RawMessage) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	p, err := jsonPreview(a.Method+" "+brief(a.URL), a.to.host, args)
-	if err != nil {
-		return Preview{}, err
-	}
+	p := Preview{Summary: a.Method + " " + brief(a.URL), Target: a.to.host, Kind: KindRequest}
+	p.Body, p.Notes = a.written()
 	if a.Body != "" && !a.has("Content-Type") {
 		p.Notes = append(p.Notes, t.lang.Tf("It is sent as %s.", a.contentType()))
 	}
@@ -181,6 +179,31 @@ func (t *httpRequest) Describe(args json.RawMessage) (Preview, error) {
 		p.Notes = append(p.Notes, t.lang.T("Redirects are followed on the same host only."))
 	}
 	return p, nil
+}
+
+// written is the request as people read one: what is sent stands under its headers as it is, and JSON with line breaks
+// and indentation, which a note says. Neither a URL nor a header has a line break in it, so the first empty line is the end
+// of the headers.
+func (a httpArgs) written() (body string, notes []string) {
+	var out strings.Builder
+	out.WriteString(a.Method + " " + a.URL)
+	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+		out.WriteString("\n" + name + ": " + a.Headers[name])
+	}
+	if a.TimeoutSeconds > 0 {
+		notes = append(notes, fmt.Sprintf("Time limit: %d seconds.", int(a.TimeoutSeconds)))
+	}
+	if a.Body == "" {
+		return out.String(), notes
+	}
+	shown := a.Body
+	var indented bytes.Buffer
+	if json.Valid([]byte(a.Body)) && json.Indent(&indented, []byte(a.Body), "", "  ") == nil && indented.String() != a.Body {
+		shown = indented.String()
+		notes = append(notes, "The JSON that is sent is shown with line breaks and indentation of its own. It is sent as it was written, in "+bytesOf(len(a.Body))+".")
+	}
+	out.WriteString("\n\n" + shown)
+	return out.String(), notes
 }
 
 // Facts says which host it talks to.

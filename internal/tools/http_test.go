@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -311,7 +312,7 @@ func TestHTTPPreview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Summary != "POST http://grafana.internal:3000/api?x=1" || p.Target != "grafana.internal" || p.Kind != KindJSON || !strings.Contains(p.Body, `"body": "hello"`) {
+	if p.Summary != "POST http://grafana.internal:3000/api?x=1" || p.Target != "grafana.internal" || p.Kind != KindRequest || p.Body != "POST http://grafana.internal:3000/api?x=1\n\nhello" {
 		t.Errorf("got %+v", p)
 	}
 	notes := strings.Join(p.Notes, " ")
@@ -320,6 +321,17 @@ func TestHTTPPreview(t *testing.T) {
 			t.Errorf("%q isn't in %q", want, notes)
 		}
 	}
+	args = arguments(t, tool, members{"method": "POST", "url": "https://x.example/", "headers": map[string]string{"X-B": "2", "Accept": "a/b"}, "timeout_seconds": 5,
+		"body": `{"b":1.0,"a":["<&>",{}]}`})
+	p, err = tool.Describe(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "POST https://x.example/\nAccept: a/b\nX-B: 2\n\n{\n  \"b\": 1.0,\n  \"a\": [\n    \"<&>\",\n    {}\n  ]\n}"
+	if p.Body != want || !slices.Contains(p.Notes, "Time limit: 5 seconds.") || !strings.Contains(strings.Join(p.Notes, " "), "as it was written, in 24 bytes") {
+		t.Errorf("got %q %q", p.Body, p.Notes)
+	}
+	args = arguments(t, tool, members{"method": "POST", "url": "http://grafana.internal:3000/", "body": "x"})
 	if f := FactsOf(tool, args); f.Host != "grafana.internal" {
 		t.Errorf("facts %+v", f)
 	}

@@ -169,6 +169,7 @@ const (
 	KindCommand PreviewKind = "command" // the body is a shell command
 	KindDiff    PreviewKind = "diff"    // every line of the body begins with '-', '+' or ' '
 	KindJSON    PreviewKind = "json"    // the body is indented JSON
+	KindRequest PreviewKind = "request" // the body is an HTTP request: method and URL, headers, an empty line, what is sent
 	KindText    PreviewKind = "text"    // the body is text for people, as they will read it
 )
 
