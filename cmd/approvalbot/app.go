@@ -44,6 +44,7 @@ type app struct {
 	people    *rollCall
 	mcp       *mcpTools
 	approvals *approvals.Registry
+	grants    *approvals.Grants
 	agent     *agent.Agent
 	slack     *slackui.UI
 	api       *api.Server
@@ -92,7 +93,10 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
 	a.people = &rollCall{settings: s, client: client, rules: a.rules, actions: a.actions, log: w.log}
-	cfg.Approvals = a.approvals
+	if a.grants, err = approvals.NewGrants(ctx, a.journal, a.approvals, a.inForce(cfg), w.log); err != nil {
+		return nil, err
+	}
+	cfg.Approvals, cfg.Grants, cfg.Hides = a.approvals, a.grants, hides(w.redactor)
 	cfg.Deltas = func(run, text string) {
 		a.api.Delta(run, text)
 		a.slack.Delta(run, text)
@@ -104,7 +108,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return nil, err
 	}
 	a.slack = slackui.New(slackui.Config{
-		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
+		Client: client, Ledger: a.journal, Approvals: a.approvals, Grants: a.grants, Agent: a.agent, Channels: s.Channels,
 		Language: s.Language, Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.watch(cfg.Tools.Set())

@@ -16,7 +16,7 @@ import (
 	"approvalbot/internal/tools"
 )
 
-// Config is what an agent is made of. Everything but Definitions, Instructions and Logger is required.
+// Config is what an agent is made of. Everything but Definitions, Grants, Hides, Instructions and Logger is required.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
@@ -25,6 +25,9 @@ type Config struct {
 	Policy    PolicySource
 
 	Definitions *Definitions // of the tools that others define; nil: there are none
+
+	Grants *approvals.Grants      // what people have allowed in advance; nil: nothing
+	Hides  func(text string) bool // tells whether a text has a secret in it; nil: any may have one, so nothing can be granted
 
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask
