@@ -53,6 +53,10 @@ var verbs = map[string]verb{
 	actionDeny:    {"approval", onAsk, (*UI).decide},
 	actionReview:  {"approval", onForm, (*UI).review},
 	actionStop:    {"run", onRun, (*UI).stop},
+
+	actionGrant:    {"approval", onForm, (*UI).openGrant},
+	actionGrantAll: {"approval", onForm, (*UI).openGrant},
+	actionGrantAny: {"form", onForm, (*UI).loosen},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
@@ -92,7 +96,9 @@ func (s *submission) wrong(fields map[string]string) bool {
 }
 
 // forms are the submissions that mean something, by callback_id.
-var forms = map[string]func(*UI, context.Context, *submission){}
+var forms = map[string]func(*UI, context.Context, *submission){
+	callbackGrant: (*UI).give,
+}
 
 // shortcuts are the entries that we have in the menu of every message, by callback_id.
 var shortcuts = map[string]func(*UI, context.Context, slack.InteractionCallback, *receipt){}
