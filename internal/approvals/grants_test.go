@@ -435,6 +435,27 @@ func TestARevocationAndAUse(t *testing.T) {
 	}
 }
 
+// A call for which a grant was found, and that has not started yet, doesn't once the grant is revoked.
+func TestRevokedWhileACallIsAboutToStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newGrantWorld(t)
+		g := w.mustGive(hour(10))
+		w.book.spoil(100*time.Millisecond, nil) // whether bob may approve it takes a while to find out
+		used := make(chan *Use)
+		go func() {
+			u, _ := w.use(w.call())
+			used <- u
+		}()
+		time.Sleep(50 * time.Millisecond)
+		if err := w.grants.Revoke(w.ctx(), g.ID, bob, ""); err != nil {
+			t.Fatal(err)
+		}
+		if u := <-used; u != nil {
+			t.Errorf("started by %+v", u)
+		}
+	})
+}
+
 // An ask that waits isn't decided by a grant, given or revoked: whoever was asked decides it.
 func TestAnAskThatWaitsIsPeoples(t *testing.T) {
 	w := newGrantWorld(t)
