@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/redact"
 )
 
 func grantors(s *Settings) { s.Grantors, s.Grants = []string{"requester", "channel"}, "always" }
@@ -83,6 +86,18 @@ func TestAGrantInAThread(t *testing.T) {
 		}
 		if shown := w.audit(last.ID); !strings.Contains(shown, "bob's grant") {
 			t.Errorf("the audit doesn't tell: %s", shown)
+		}
+
+		var listed bytes.Buffer
+		j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(listGrants(context.Background(), j, false, redact.New(), &listed, time.Now()), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(listed.String(), id+"  thread  by bob") || !strings.Contains(listed.String(), "used 1 of 3") {
+			t.Errorf("listed: %s", listed.String())
 		}
 
 		// Other words, another thread, another person: asked.

@@ -323,9 +323,9 @@ func (u Use) Reason() string {
 	return fmt.Sprintf("Allowed by %s's grant until %s (%d of %d).", u.By.DisplayName(), u.Until.UTC().Format("2006-01-02 15:04 UTC"), u.N, u.Uses)
 }
 
-// Decide writes the use into a decision: the call is allowed, by the grant.
+// Decide writes the use into a decision: the call is allowed, and what decided is the grant.
 func (u Use) Decide(d *ledger.PermissionDecided) {
-	d.Type, d.Source, d.Reason = ledger.Allow, SourceGrant, u.Reason()
+	d.Type, d.Source, d.Rule, d.Reason = ledger.Allow, SourceGrant, "grant: "+u.Grant, u.Reason()
 	d.Grant, d.GrantUse, d.GrantBy, d.GrantUntil, d.GrantUses = u.Grant, u.N, &u.By, u.Until, u.Uses
 }
 
