@@ -347,12 +347,15 @@ func (g coverage) lines() []*phrase {
 	if !g.exact {
 		lines = append(lines, v.phrase().form("There is no other argument", nil))
 	}
+	if len(g.names) > 0 && len(g.form.Any) == len(g.names) {
+		lines = append(lines, v.phrase().form("So it is *every* call with no more than these arguments", nil))
+	}
 	who := func(p *phrase) { v.people(p, actorsOf(g.a.Requesters, ledger.Actor{})) }
 	lines = append(lines, v.phrase().form("Nobody but {people} asked for it", slots{"people": who}))
 	if g.form.Scope == ledger.GrantAlways {
 		return append(lines, v.phrase().form("In *every* conversation", nil))
 	}
-	return append(lines, v.phrase().form("In this conversation", nil))
+	return append(lines, v.phrase().form("Only in this conversation", nil))
 }
 
 // argument is the name of an argument as it is shown: quoted, where there would be nothing to see.

@@ -58,7 +58,7 @@ func TestAGrantIsGivenWithAnApproval(t *testing.T) {
 		card := w.card(root, 0)
 		w.choose("bob", card, actionGrant)
 		v := w.modal("bob", "start ")
-		for _, want := range []string{"is exactly ", "There is no other argument", "In this conversation", "Write a.txt"} {
+		for _, want := range []string{"is exactly ", "There is no other argument", "Only in this conversation", "Write a.txt"} {
 			if !strings.Contains(string(v.Blocks), want) {
 				t.Errorf("the form doesn't say %q", want)
 			}
@@ -82,7 +82,7 @@ func TestAGrantIsGivenWithAnApproval(t *testing.T) {
 		if got := time.Until(b.Until); got > 4*time.Hour || got < 4*time.Hour-time.Minute {
 			t.Errorf("until in %s", got)
 		}
-		want := "write_file: Write a.txt; content may be anything, or missing; path is exactly \"a.txt\"; There is no other argument; Nobody but @" + w.user("alice") + " asked for it; In this conversation"
+		want := "write_file: Write a.txt; content may be anything, or missing; path is exactly \"a.txt\"; There is no other argument; Nobody but @" + w.user("alice") + " asked for it; Only in this conversation"
 		if b.Summary != want {
 			t.Errorf("the summary is %q, not %q", b.Summary, want)
 		}
