@@ -190,3 +190,27 @@ func TestAGrantOfACommandAndARule(t *testing.T) {
 		}
 	})
 }
+
+// What holds a secret is offered to nobody, nor is what a program asks for offered for a thread, which it doesn't have.
+func TestWhatIsNotOffered(t *testing.T) {
+	inWorld(t, grantors, func(w *world) {
+		offers := func() []ledger.Offer {
+			t.Helper()
+			runs := w.runs()
+			return runs[len(runs)-1].Calls[0].Approval.Offers
+		}
+		w.ask("alice", "write a.txt: harmless")
+		if got := offers(); len(got) != 2 {
+			t.Errorf("usually: %v", got)
+		}
+		w.ask("alice", "write a.txt: xoxb-123456789012-123456789012-abcdefghijklmnopqrstuvwx")
+		if got := offers(); len(got) != 0 {
+			t.Errorf("with a secret: %v", got)
+		}
+		body := `{"tool":"deploy","arguments":{"version":"1.2.3"},"slack":{"channel":"` + w.general() + `"}}`
+		w.client(localToken).do("POST", "/api/approvals", body).must(t, http.StatusOK, "")
+		if got := offers(); len(got) != 1 || got[0] != ledger.OfferGrantAlways {
+			t.Errorf("of a program: %v", got)
+		}
+	})
+}
