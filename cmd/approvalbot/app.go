@@ -45,6 +45,7 @@ type app struct {
 	mcp       *mcpTools
 	profiles  *cabinet
 	approvals *approvals.Registry
+	grants    *approvals.Grants
 	agent     *agent.Agent
 	slack     *slackui.UI
 	api       *api.Server
@@ -93,7 +94,10 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
 	a.people = &rollCall{settings: s, client: client, rules: a.rules, actions: a.actions, log: w.log}
-	cfg.Approvals = a.approvals
+	if a.grants, err = approvals.NewGrants(ctx, a.journal, a.approvals, a.inForce(cfg), w.log); err != nil {
+		return nil, err
+	}
+	cfg.Approvals, cfg.Grants, cfg.Hides = a.approvals, a.grants, hides(w.redactor)
 	cfg.Deltas = func(run, text string) {
 		a.api.Delta(run, text)
 		a.slack.Delta(run, text)
@@ -105,7 +109,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return nil, err
 	}
 	a.slack = slackui.New(slackui.Config{
-		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
+		Client: client, Ledger: a.journal, Approvals: a.approvals, Grants: a.grants, Agent: a.agent, Channels: s.Channels,
 		Language: s.Language, Tools: toolNames(cfg.Tools), Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.watch(cfg.Tools.Set())

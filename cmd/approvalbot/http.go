@@ -46,7 +46,7 @@ func (a *app) serveAPI(client *slackui.Client, rules *policy.Policy, w wiring) (
 		return err
 	}
 	a.api, err = api.New(api.Config{
-		Tokens: tokens, Journal: a.journal, Approvals: a.approvals, Agent: apiAgent{a.agent},
+		Tokens: tokens, Journal: a.journal, Approvals: a.approvals, Grants: a.grants, Agent: apiAgent{a.agent},
 		Model: a.modelName, Settings: rules.Settings(), Team: client.Team, Channels: a.settings.openChannels,
 		UserName: func(ctx context.Context, user string) string {
 			p, err := client.Directory().Person(ctx, ledger.Person{Team: client.Team, ID: user})

@@ -183,7 +183,7 @@ func TestOpenAPI(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		p := w.client(localToken)
 		for pattern, item := range d.doc["paths"].(map[string]any) {
-			path := strings.NewReplacer("{runId}", "none", "{toolCallId}", "none", "{sessionId}", "http/none", "{id}", "none").Replace(pattern)
+			path := strings.NewReplacer("{runId}", "none", "{toolCallId}", "none", "{sessionId}", "http/none", "{id}", "none", "{grantId}", "none").Replace(pattern)
 			a := p.do("PATCH", path, "")
 			var methods []string
 			for _, m := range strings.Split(a.header.Get("Allow"), ", ") {

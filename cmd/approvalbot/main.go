@@ -31,6 +31,7 @@ type cli struct {
 	Outcome outcomeCmd `cmd:"" group:"script" help:"Report how an approved action went."`
 
 	Audit  auditCmd  `cmd:"" group:"journal" help:"Read the journal: what was asked, decided and done."`
+	Grants grantsCmd `cmd:"" group:"journal" help:"List what people have allowed in advance, and what became of it."`
 	Backup backupCmd `cmd:"" group:"journal" help:"Copy the journal to a file, also while the bot runs."`
 	Prune  pruneCmd  `cmd:"" group:"journal" help:"Erase what was said and done in old runs; the chain of hashes stays."`
 

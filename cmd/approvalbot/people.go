@@ -32,6 +32,9 @@ func (s *Settings) mentions(rules *policy.Rules, file *actions.File) []mention {
 		{"approvers", "APPROVALBOT_APPROVERS", s.Approvers, approvals.ParseApprovers, s.Quorum},
 		{"requesters", "APPROVALBOT_REQUESTERS", s.Requesters, approvals.ParseRequesters, 0},
 	}
+	if len(s.Grantors) > 0 {
+		all = append(all, mention{"approvers", "APPROVALBOT_GRANTORS", s.Grantors, approvals.ParseApprovers, 0})
+	}
 	further := func(what, where string, list []string, quorum int) {
 		if list == nil && quorum <= s.Quorum {
 			return // as the setting has it

@@ -113,7 +113,11 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 	case *ledger.SessionCompacted:
 		return []slog.Attr{word("method", string(b.Method)), slog.Int64("until", b.Until)}
 	case *ledger.PermissionDecided:
-		return []slog.Attr{word("tool", tool(b.Tool)), word("decision", string(b.Type)), word("source", b.Source)}
+		attrs := []slog.Attr{word("tool", tool(b.Tool)), word("decision", string(b.Type)), word("source", b.Source)}
+		if b.Grant != "" {
+			attrs = append(attrs, word("grant", b.Grant), slog.Int("use", b.GrantUse))
+		}
+		return attrs
 	case *ledger.ApprovalRequested:
 		return []slog.Attr{word("approval", b.Approval), word("tool", tool(b.Tool)), word("digest", b.Digest), slog.Duration("timeout", b.Timeout)}
 	case *ledger.ApprovalResolved:
@@ -122,6 +126,11 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 			attrs = append(attrs, word("by", b.By.Person().ID))
 		}
 		return attrs
+	case *ledger.GrantGiven:
+		return []slog.Attr{word("grant", b.Grant), word("scope", string(b.Scope)), word("tool", tool(b.Tool)), word("approval", b.Approval),
+			slog.Int("uses", b.Uses), slog.Time("until", b.Until), word("by", e.Actor.Person().ID)}
+	case *ledger.GrantRevoked:
+		return []slog.Attr{word("grant", b.Grant), word("by", e.Actor.Person().ID)}
 	case *ledger.PolicyChanged:
 		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
 	case *ledger.ToolStarted:

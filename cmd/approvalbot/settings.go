@@ -19,6 +19,7 @@ import (
 
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/language"
+	"approvalbot/internal/ledger"
 	"approvalbot/internal/model"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/tools"
@@ -425,7 +426,17 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
 		OpenChannels: s.openChannels, Team: team, Bots: s.TrustedBots,
+		Grantors: optional(s.Grantors), Grants: ledger.GrantScope(s.Grants), Operators: optional(s.Operators),
 	}, err
+}
+
+// optional is a list that may be empty, which is nobody. What is wrong with it was said at the start.
+func optional(list []string) approvals.Approvers {
+	parsed, err := approvals.ParseApprovers(list)
+	if err != nil {
+		return approvals.Approvers{}
+	}
+	return parsed
 }
 
 func (s *Settings) requesters() (approvals.Approvers, error) {

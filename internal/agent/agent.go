@@ -17,7 +17,7 @@ import (
 	"approvalbot/internal/tools"
 )
 
-// Config is what an agent is made of. Everything but Profiles, Definitions, Attachments, Instructions and Logger is required.
+// Config is what an agent is made of. Everything but Profiles, Definitions, Attachments, Grants, Hides, Instructions and Logger is required.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
@@ -28,6 +28,9 @@ type Config struct {
 	Profiles    ProfileSource // what is different in some places; nil: nothing
 	Definitions *Definitions  // of the tools that others define; nil: there are none
 	Attachments Attachments   // fetches what is attached to messages; nil: nothing is taken over
+
+	Grants *approvals.Grants      // what people have allowed in advance; nil: nothing
+	Hides  func(text string) bool // tells whether a text has a secret in it; nil: any may have one, so nothing can be granted
 
 	Instructions string // what this team's agent is for; added to the system prompt
 	Workspace    string // the directory that tools work in; recorded with every ask

@@ -46,12 +46,19 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	}
 	rules := r.inForce()
 	d := rules.Decide(r.policyCall(tool, args))
-	decided := t.event(ledger.System, &ledger.PermissionDecided{
+	decision := &ledger.PermissionDecided{
 		Tool: tc.Name, Type: ledger.DecisionType(d.Type), Source: string(d.Source), Reason: d.Reason, Rule: d.Rule,
 		PolicyHash: rules.Hash(), Digest: digest(args), Summary: preview.Summary, Risk: string(d.Risk),
-	})
+	}
+	decided := t.event(ledger.System, decision)
 	if d.Allowed() {
 		return r.perform(ctx, t, tool, args, decided) // it starts at once, so both are one commit
+	}
+	req := r.request(t, preview, args, d, rules.Hash())
+	if d.NeedsApproval() && undescribed == nil && !deniedBefore(earlier, tc.Name, digest(args)) {
+		if done, err := r.performByGrant(ctx, t, tool, args, req, decision); done {
+			return err
+		}
 	}
 	if _, err := r.Ledger.Append(context.WithoutCancel(ctx), decided); err != nil {
 		return halted(err)
@@ -60,7 +67,7 @@ func (r *run) call(ctx context.Context, earlier *ledger.Run, tc ledger.ToolCall)
 	case d.NeedsApproval() && undescribed != nil:
 		return halted(r.finish(ctx, t, failed(codeToolFailed, "The call can't be shown to people, so it can't be approved: "+sentence(undescribed.Error()), "")))
 	case d.NeedsApproval():
-		return r.ask(ctx, earlier, t, tool, args, r.request(t, preview, args, d, rules.Hash()))
+		return r.ask(ctx, earlier, t, tool, args, req)
 	}
 	return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 }
@@ -181,6 +188,8 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 		Cwd:        cwd,
 		Rule:       d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
 		Approvers: d.Approvers, Quorum: d.Quorum, Timeout: timeout,
+		Grantable: policyHash == r.Policy.Current().Hash() && !r.hides(p, args),
+		Exact:     p.Kind == tools.KindCommand || t.call.Name == shell || r.asked != nil,
 	}
 }
 
@@ -265,8 +274,8 @@ func (r *run) current() *tools.Set {
 	return r.profile.Tools.Set()
 }
 
-// perform is the one place where a tool is called. before is what is recorded together with its start. Nothing is called
-// that isn't any more what it was: people, or the policy, decided about that.
+// perform starts a call and takes it to its end. before is what is recorded together with its start. Nothing starts that
+// isn't any more what it was: people, or the policy, decided about that.
 func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.RawMessage, before ...ledger.Event) error {
 	if ctx.Err() != nil {
 		return r.notStarted(ctx, t, before, ledger.SourceAbort, abortReason(ctx))
@@ -284,8 +293,14 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 	case err != nil:
 		return halted(err)
 	}
+	return r.carryOut(ctx, t, tool, args, len(before) > 0)
+}
+
+// carryOut is the one place where a tool is called: that of a call that has started, which it ends. unasked says that
+// nobody was asked about it.
+func (r *run) carryOut(ctx context.Context, t target, tool tools.Tool, args json.RawMessage, unasked bool) error {
 	start := time.Now()
-	out, err := callTool(tools.WithCaller(ctx, r.caller(t, tool, args, len(before) > 0)), tool, args)
+	out, err := callTool(tools.WithCaller(ctx, r.caller(t, tool, args, unasked)), tool, args)
 	f := &ledger.ToolFinished{State: ledger.OutputAvailable, Output: out.Text}
 	if err != nil {
 		f = toolFailure(ctx, err)

@@ -104,11 +104,12 @@ type Agent interface {
 	Report(ctx context.Context, run string, by ledger.Actor, o *ledger.OutcomeReported) error
 }
 
-// Config is what a server is made of. Everything is required but Hosts, Channels, UserName, Details, Metrics and Redactor.
+// Config is what a server is made of. Everything is required but Grants, Hosts, Channels, UserName, Details, Metrics and Redactor.
 type Config struct {
 	Tokens    []Token
 	Journal   Journal
 	Approvals *approvals.Registry
+	Grants    *approvals.Grants // nil: there are none
 	Agent     Agent
 
 	Model    string                                        // the only one that there is
@@ -242,6 +243,8 @@ func (s *Server) routes() http.Handler {
 		"/api/agent/stream":    {http.MethodPost: s.with(s.postStream, ScopeRun)},
 		"/api/agent/approvals": {http.MethodGet: s.with(s.getApprovals, ScopeRead, ScopeDecide)},
 		"/api/agent/approvals/{runId}/{toolCallId}": {http.MethodPost: s.with(s.postApproval, ScopeDecide)},
+		"/api/agent/grants":                         {http.MethodGet: s.with(s.getGrants, ScopeRead, ScopeDecide)},
+		"/api/agent/grants/{grantId}/revoke":        {http.MethodPost: s.with(s.postRevoke, ScopeDecide)},
 		"/api/agent/runs/{runId}/stop":              {http.MethodPost: s.with(s.postStop, ScopeRun, ScopeDecide)},
 		"/api/agent/runs/{runId}/events":            {http.MethodGet: s.with(s.getEvents, ScopeRead)},
 		"/api/approvals":                            {http.MethodPost: s.with(s.postAsk, ScopeRun)},

@@ -36,6 +36,9 @@ type Request struct {
 	Risk       string // low, medium, high, critical, or nothing
 	Confirm    bool   // a click on Approve is confirmed once more
 
+	Grantable bool // nothing known to the caller keeps the call from being allowed in advance; the rest is checked here
+	Exact     bool // and if it is, with exactly these arguments: they may be a program
+
 	// What the policy wants for this call. Nil or zero: what the registry's settings say.
 	Approvers []string
 	Quorum    int // never fewer than the settings say
@@ -44,14 +47,17 @@ type Request struct {
 
 // Settings say who may decide, and how long there is for it.
 type Settings struct {
-	Approvers    Approvers     // who may approve; zero: nobody
-	Requesters   Approvers     // who may start runs; zero: full members
-	Quorum       int           // how many different people have to approve; zero: 1
-	Timeout      time.Duration // how long people have, from the first showing; zero: 2 minutes
-	ShowWithin   time.Duration // how long the surfaces have to show an ask; zero: 1 minute
-	OpenChannels []string      // the public channels whose members count under "channel"
-	Team         string        // our workspace: people of another one are outsiders. Empty: the ask's own place says it
-	Bots         []string      // other bots and workflows that may start runs, B…; they never decide anything
+	Approvers    Approvers         // who may approve; zero: nobody
+	Requesters   Approvers         // who may start runs; zero: full members
+	Quorum       int               // how many different people have to approve; zero: 1
+	Timeout      time.Duration     // how long people have, from the first showing; zero: 2 minutes
+	ShowWithin   time.Duration     // how long the surfaces have to show an ask; zero: 1 minute
+	OpenChannels []string          // the public channels whose members count under "channel"
+	Grantors     Approvers         // who may allow calls in advance; zero: nobody
+	Grants       ledger.GrantScope // how far that may reach; zero: the thread
+	Operators    Approvers         // who runs this; zero: nobody
+	Team         string            // our workspace: people of another one are outsiders. Empty: the ask's own place says it
+	Bots         []string          // other bots and workflows that may start runs, B…; they never decide anything
 }
 
 const (
@@ -73,6 +79,8 @@ type Decision struct {
 	// message whose words are the reason starts nothing any more. Where one of them claims what was claimed before, nothing
 	// is decided, and the error wraps the [*ledger.ConflictError]. Of a decision that was repeated they are not recorded.
 	With []ledger.Event
+
+	grant *granting // of [Grants.Give]: what is given with an approval
 }
 
 // A Showing is a place where people can see an ask and decide it.

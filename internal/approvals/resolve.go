@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -55,10 +54,7 @@ func (d Decision) checked() (Decision, error) {
 	if d.Type != ledger.Approved && d.Type != ledger.Denied {
 		return d, fmt.Errorf("%w: a decision is approved or denied, not %q", ErrInvalid, d.Type)
 	}
-	d.Reason = strings.TrimSpace(strings.ToValidUTF8(d.Reason, "\uFFFD"))
-	if runes := []rune(d.Reason); len(runes) > maxReason {
-		d.Reason = string(runes[:maxReason]) + " […]"
-	}
+	d.Reason = words(d.Reason)
 	return d, nil
 }
 
@@ -81,6 +77,11 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 		return Outcome{}, err
 	}
 	d.By = by
+	if d.grant != nil {
+		if err := r.mayGrant(ctx, a.who, d.By); err != nil {
+			return Outcome{}, err
+		}
+	}
 	if err := a.lock(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("not decided: %w", err)
 	}
@@ -98,6 +99,9 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 // vote brings the decision into the journal, or finds out that there is nothing to add. The caller has the ask's turn.
 func (r *Registry) vote(ctx context.Context, a *ask, d Decision) (repeated bool, err error) {
 	for {
+		if err := r.grantable(a, d); err != nil {
+			return false, err
+		}
 		events := r.ballot(a, d)
 		if len(events) == 0 {
 			return true, nil
@@ -135,8 +139,9 @@ func (r *Registry) ballot(a *ask, d Decision) []ledger.Event {
 	}
 	if d.Type == ledger.Denied || approvals >= a.who.quorum {
 		events = append(events, a.event(d.By, &ledger.ApprovalResolved{
-			Approval: a.id, Type: d.Type, Source: ledger.SourceUser, Reason: d.Reason, By: &d.By,
+			Approval: a.id, Type: d.Type, Source: ledger.SourceUser, Reason: d.Reason, By: &d.By, Granted: d.grant.brief(),
 		}))
+		events = append(events, d.grant.events(a, d.By)...)
 	}
 	return events
 }

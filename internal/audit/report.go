@@ -416,6 +416,9 @@ func (b builder) asked(a *ledger.Approval) []step {
 			by = "by no person"
 		}
 		steps = append(steps, step{At: clock(a.ResolvedAt), Name: string(r.Type), Tone: tone, Text: fmt.Sprintf("%s (%s)", by, r.Source) + b.because(r.Reason), Took: "after " + took(wait)})
+		if g := r.Granted; g != nil {
+			steps = append(steps, step{Name: "granted", Text: allowance(g)})
+		}
 	}
 	return steps
 }

@@ -12,6 +12,7 @@ import (
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/model"
 	"approvalbot/internal/redact"
+	"approvalbot/internal/slackui"
 )
 
 // A Style says what the text is shown on.
@@ -337,5 +338,23 @@ func (p *printer) approval(a *ledger.Approval) {
 		wait, _ := waited(a)
 		p.field(6, "resolution", color, strings.TrimSpace(fmt.Sprintf("%s %s (%s) by %s after %s %s",
 			stamp(a.ResolvedAt), r.Type, r.Source, p.who(r.By), took(wait), p.text(r.Reason))))
+		if g := r.Granted; g != nil {
+			p.field(6, "granted", plainText, allowance(g))
+		}
 	}
+}
+
+// allowance is what was allowed in advance with an approval; the grant itself says what it covers.
+func allowance(g *ledger.Granted) string {
+	return fmt.Sprintf("calls of this kind, %s, up to %d times until %s (grant %s)", scopeWords(g.Scope), g.Uses, stamp(g.Until), slackui.VisibleLine(g.Grant))
+}
+
+func scopeWords(s ledger.GrantScope) string {
+	switch s {
+	case ledger.GrantThread:
+		return "in this conversation"
+	case ledger.GrantAlways:
+		return "everywhere"
+	}
+	return "of a scope that isn't known"
 }

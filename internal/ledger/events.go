@@ -61,7 +61,8 @@ func ClaimGrant(grant string) Claim            { return claim("grant", grant) }
 func ClaimFile(message int64, f string) Claim {
 	return claim("file", strconv.FormatInt(message, 10), f)
 }
-func ClaimGrantEnd(grant string) Claim { return claim("grant_end", grant) }
+func ClaimGrantEnd(grant string) Claim        { return claim("grant_end", grant) }
+func ClaimGrantUse(grant string, n int) Claim { return claim("grant_use", grant, strconv.Itoa(n)) }
 
 // ActorKind says what sort of party an actor is.
 type ActorKind string
@@ -436,6 +437,11 @@ type PermissionDecided struct {
 	// use of it this is, from 1.
 	Grant    string `json:"grantId,omitempty"`
 	GrantUse int    `json:"grantUse,omitempty"`
+
+	// Of that grant, so that whoever reads this event alone can say it: who gave it, until when, for how many uses.
+	GrantBy    *Actor    `json:"grantBy,omitempty"`
+	GrantUntil time.Time `json:"grantUntil,omitzero"`
+	GrantUses  int       `json:"grantUses,omitempty"`
 }
 
 // A Preview is what a call will do, in a tool's own words and exactly. It is raw: surfaces escape it.
@@ -477,6 +483,7 @@ type ApprovalRequested struct {
 	Elsewhere []Place `json:"elsewhere,omitempty"` // besides Place, or in its stead
 	Only      bool    `json:"only,omitempty"`      // buttons stand elsewhere only; at Place it says where
 	Offers    []Offer `json:"offers,omitempty"`    //
+	Exact     bool    `json:"exact,omitempty"`     // a grant can be about exactly these arguments only: they may be a program
 
 	// What happens while nobody answers, counted from the first showing, in order.
 	Remind   time.Duration `json:"remind,omitempty"` // nanoseconds until those who may approve are reminded
@@ -628,6 +635,16 @@ type ApprovalResolved struct {
 	Arguments string `json:"argumentsJson,omitempty"`
 	Digest    string `json:"digest,omitempty"`
 	EditedBy  *Actor `json:"editedBy,omitempty"` // who changed them last
+
+	Granted *Granted `json:"granted,omitempty"` // the grant that was given with it; its grant_given is of the same append
+}
+
+// Granted is as much of a grant as stands on the card on which it was given.
+type Granted struct {
+	Grant string     `json:"grantId"`
+	Scope GrantScope `json:"scope"`
+	Uses  int        `json:"uses"`
+	Until time.Time  `json:"until"`
 }
 
 // ToolStarted: exactly these bytes are about to run.
@@ -780,7 +797,7 @@ func (b *PermissionDecided) Claims(e Event) []Claim {
 	if b.Grant == "" {
 		return []Claim{ClaimDecision(e.Run, e.Call)}
 	}
-	return []Claim{ClaimDecision(e.Run, e.Call), claim("grant_use", b.Grant, strconv.Itoa(b.GrantUse))}
+	return []Claim{ClaimDecision(e.Run, e.Call), ClaimGrantUse(b.Grant, b.GrantUse)}
 }
 func (b *ApprovalRequested) Claims(e Event) []Claim {
 	return []Claim{ClaimAsk(e.Run, e.Call), ClaimApproval(b.Approval)}

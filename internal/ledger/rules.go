@@ -7,10 +7,18 @@ import (
 )
 
 // rules check that each event may happen where it stands in its run. They are written apart from the fold ([Run]) and
-// from the code that runs tools, so that a mistake there shows here. They remember the runs that have not ended, and
-// nothing else.
+// from the code that runs tools, so that a mistake there shows here. They remember the runs that have not ended, and the
+// grants.
 type rules struct {
-	runs map[string]*ruleRun
+	runs   map[string]*ruleRun
+	grants map[string]*ruleGrant
+}
+
+// A ruleGrant is what somebody allowed in advance. Whether a call is one that it covers isn't judged here.
+type ruleGrant struct {
+	*GrantGiven
+	session string
+	revoked bool
 }
 
 type ruleRun struct {
@@ -41,6 +49,9 @@ var afterEnd = map[string]bool{
 
 // check reads one more event; a [*Problem] is its error. ended finds out whether the event's run had ended before.
 func (s *rules) check(e Event, ended func() (bool, error)) error {
+	if what := s.grant(e); what != "" {
+		return &Problem{Seq: e.Seq, Kind: BadRun, What: what}
+	}
 	if e.Run == "" {
 		return nil
 	}
@@ -67,6 +78,43 @@ func (s *rules) check(e Event, ended func() (bool, error)) error {
 		return &Problem{Seq: e.Seq, Kind: BadRun, What: what}
 	}
 	return nil
+}
+
+// grant says what is wrong with an event about grants; "" if nothing is.
+func (s *rules) grant(e Event) string {
+	switch b := e.Body.(type) {
+	case *GrantGiven:
+		s.grants[b.Grant] = &ruleGrant{GrantGiven: b, session: e.Session}
+	case *GrantRevoked:
+		g := s.grants[b.Grant]
+		if g == nil {
+			return "a grant is revoked that nobody gave"
+		}
+		g.revoked = true
+	case *PermissionDecided:
+		if b.Grant != "" {
+			return s.grants[b.Grant].use(e, b)
+		}
+	}
+	return ""
+}
+
+func (g *ruleGrant) use(e Event, b *PermissionDecided) string {
+	switch {
+	case g == nil:
+		return "a call is allowed by a grant that nobody gave"
+	case g.revoked:
+		return "a call is allowed by a grant that was revoked"
+	case b.Type != Allow:
+		return fmt.Sprintf("a grant decides %s", b.Type)
+	case b.GrantUse < 1 || b.GrantUse > g.Uses:
+		return fmt.Sprintf("a grant is used for the time %d, and was given for %d", b.GrantUse, g.Uses)
+	case b.Tool != g.Tool:
+		return "a call is allowed by a grant for another tool"
+	case g.Scope == GrantThread && e.Session != g.session:
+		return "a call is allowed by a grant for another conversation"
+	}
+	return ""
 }
 
 // check says what is wrong with an event of the run; "" if nothing is.

@@ -70,7 +70,7 @@ func (r Report) OK() bool { return r.Problem == nil }
 // hashes, what the events claim and leave open, and whether each event could happen where it stands. It stops at the
 // first thing that doesn't fit, and says so in the report; an error says that it couldn't go on reading.
 func (r *Reader) Verify(ctx context.Context, o VerifyOptions) (Report, error) {
-	v := verifier{r: r, o: o, open: map[Claim]int64{}, erased: newErasure(), rules: rules{runs: map[string]*ruleRun{}}}
+	v := verifier{r: r, o: o, open: map[Claim]int64{}, erased: newErasure(), rules: rules{runs: map[string]*ruleRun{}, grants: map[string]*ruleGrant{}}}
 	err := v.run(ctx)
 	v.report.OpenRuns = len(v.rules.runs)
 	if p, ok := errors.AsType[*Problem](err); ok {

@@ -218,6 +218,8 @@ func TestVerifyRules(t *testing.T) {
 	decide := func(d DecisionType) Body { return &PermissionDecided{Type: d} }
 	called := &ModelCompleted{ToolCalls: []ToolCall{{ID: "c"}}}
 	ended := &RunFinished{Status: RunFailed}
+	given := func(uses int) Body { return &GrantGiven{Grant: "g", Scope: GrantThread, Tool: "t", Uses: uses} }
+	by := func(n int) Body { return &PermissionDecided{Type: Allow, Tool: "t", Grant: "g", GrantUse: n} }
 	for _, tt := range []struct {
 		name string
 		want string // "" if all is well
@@ -247,6 +249,13 @@ func TestVerifyRules(t *testing.T) {
 		{"asked before a call ended", `asked before the call "c"`, []Body{called, &ModelFailed{}}},
 		{"shortened before a call ended", `shortened before the call "c"`, []Body{called, &SessionCompacted{}}},
 		{"after the end", "has ended before", []Body{ended, called}},
+		{"by a grant", "", []Body{given(1), called, by(1), start, finish(OutputAvailable), ended}},
+		{"by a grant that nobody gave", "nobody gave", []Body{called, by(1)}},
+		{"a revoked grant", "was revoked", []Body{given(1), &GrantRevoked{Grant: "g"}, called, by(1)}},
+		{"revoked, not given", "nobody gave", []Body{&GrantRevoked{Grant: "g"}}},
+		{"a grant used up", "for the time 2", []Body{given(1), called, by(2)}},
+		{"a grant that denies", "decides deny", []Body{given(1), called, &PermissionDecided{Type: Deny, Tool: "t", Grant: "g", GrantUse: 1}}},
+		{"another tool's grant", "another tool", []Body{given(1), called, &PermissionDecided{Type: Allow, Tool: "u", Grant: "g", GrantUse: 1}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := mustOpen(t, t.TempDir())

@@ -23,7 +23,7 @@ type journal struct {
 	runs                             *prometheus.CounterVec
 	active                           *prometheus.GaugeVec
 	runTime                          *prometheus.HistogramVec
-	decisions, asked, asks           *prometheus.CounterVec
+	decisions, asked, asks, grants   *prometheus.CounterVec
 	decided                          *prometheus.HistogramVec
 	shown                            prometheus.Histogram
 	calls                            *prometheus.CounterVec
@@ -57,6 +57,7 @@ func newJournal() journal {
 			Help: "Runs that have not ended."}, []string{"status"}),
 		runTime:   histogram("run_duration_seconds", "From a run's start to its end, waiting for people included.", peopleBuckets, "status"),
 		decisions: counter("permission_decisions_total", "What the policy said of tool calls.", "tool", "decision"),
+		grants:    counter("grants_total", "What became of calls that people allow in advance: given, used, revoked.", "event"),
 		asked:     counter("asks_opened_total", "Asks that were opened.", "tool"),
 		asks:      counter("asks_total", "Asks that ended, by outcome and by what ended them.", "outcome", "source"),
 		decided:   histogram("ask_decision_seconds", "How long people took to decide, from when the ask was shown to them.", peopleBuckets, "outcome"),
@@ -94,7 +95,7 @@ func (j journal) zero() {
 
 func (j journal) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		j.events, j.messages, j.rounds, j.tokens, j.failed, j.compacted, j.cost, j.runs, j.active, j.runTime, j.decisions, j.asked, j.asks, j.decided,
+		j.events, j.messages, j.rounds, j.tokens, j.failed, j.compacted, j.cost, j.runs, j.active, j.runTime, j.decisions, j.grants, j.asked, j.asks, j.decided,
 		j.shown, j.calls, j.unknown, j.callTime, j.settled, j.commits, j.appends,
 	}
 }
@@ -149,6 +150,13 @@ func (m *Metrics) Observe(e ledger.Event) {
 		m.used(b.Usage)
 	case *ledger.PermissionDecided:
 		j.decisions.WithLabelValues(m.Tool(b.Tool), f.decisions.label(string(b.Type))).Inc()
+		if b.Grant != "" {
+			j.grants.WithLabelValues("used").Inc()
+		}
+	case *ledger.GrantGiven:
+		j.grants.WithLabelValues("given").Inc()
+	case *ledger.GrantRevoked:
+		j.grants.WithLabelValues("revoked").Inc()
 	case *ledger.ApprovalRequested:
 		m.asked(e, b)
 	case *ledger.ApprovalShown:

@@ -141,6 +141,14 @@ func TestObserve(t *testing.T) {
 			"tool_call_duration_seconds{state=output-available,tool=shell}":  "1/3",
 			"tool_calls_outcome_unknown_total{}":                             "1",
 		}},
+		{"what is allowed in advance", "grants_total permission_decisions_total", []ledger.Event{
+			at(0, &ledger.GrantGiven{Grant: "g"}),
+			at(0, &ledger.PermissionDecided{Tool: "shell", Type: ledger.Allow, Source: "grant", Grant: "g", GrantUse: 1}),
+			at(0, &ledger.GrantRevoked{Grant: "g"}),
+		}, map[string]string{
+			"grants_total{event=given}": "1", "grants_total{event=used}": "1", "grants_total{event=revoked}": "1",
+			"permission_decisions_total{decision=allow,tool=shell}": "1",
+		}},
 		{"messages, samples, decisions", "messages_received_total model_samples_total model_tokens_total permission_decisions_total", []ledger.Event{
 			at(0, &ledger.MessageReceived{Origin: ledger.Origin{Kind: "slack"}, Disposition: ledger.Starts}),
 			at(0, &ledger.MessageReceived{Origin: ledger.Origin{Kind: "slack"}, Disposition: ledger.Refused}),

@@ -414,6 +414,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 		title = styled(q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
 	}
 	content := []slack.RichTextElement{paragraph(title), v.outcome(c, run).section()}
+	content = append(content, v.alsoAllowed(c.Approval)...)
 	if !strings.HasSuffix(q.summary, q.body) { // the title says all of a short command
 		content = append(content, v.excerpt(q.raw, m.reminder, reminderLines)...)
 	}

@@ -52,7 +52,8 @@ type click struct {
 	byUs                bool // we wrote the message
 
 	// In a modal:
-	view, hash, subject string // subject: the approvalId that the modal is about
+	view, hash, subject string                                  // subject: the approvalId that the modal is about
+	values              map[string]map[string]slack.BlockAction // what is filled in
 
 	trigger string
 	at      time.Time // when it reached us
@@ -83,6 +84,9 @@ func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receip
 	c.chose(a)
 	if cb.Container.Type == "view" || cb.Container.ViewID != "" {
 		c.view, c.hash, c.subject = cb.View.ID, cb.View.Hash, cb.View.PrivateMetadata
+		if cb.View.State != nil {
+			c.values = cb.View.State.Values
+		}
 		return c
 	}
 	c.channel, c.ts, c.thread = cb.Container.ChannelID, cb.Container.MessageTs, cb.Container.ThreadTs

@@ -56,6 +56,9 @@ var verbs = map[string]verb{
 
 	actionDenyThis: {"message", onMessage, (*UI).denyThis},
 	actionKeep:     {"message", onMessage, (*UI).keepForLater},
+	actionGrant:    {"approval", onForm, (*UI).openGrant},
+	actionGrantAll: {"approval", onForm, (*UI).openGrant},
+	actionGrantAny: {"form", onForm, (*UI).loosen},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
@@ -96,12 +99,13 @@ func (s *submission) wrong(fields map[string]string) bool {
 
 // forms are the submissions that mean something, by callback_id.
 var forms = map[string]func(*UI, context.Context, *submission){
-	askAbout: (*UI).askedAbout,
+	shortcutAsk:   (*UI).askedAbout,
+	callbackGrant: (*UI).give,
 }
 
 // shortcuts are the entries that we have in the menu of every message, by callback_id.
 var shortcuts = map[string]func(*UI, context.Context, slack.InteractionCallback, *receipt){
-	askAbout: (*UI).askAboutThis,
+	shortcutAsk: (*UI).askAboutThis,
 }
 
 // interact takes in an interaction, in the socket's goroutine.

@@ -287,6 +287,9 @@ func (v *renderer) task(id string, c *ledger.Call, said string) *slack.TaskCardB
 	if what := v.what(c); what != "" {
 		details = append(details, paragraph(text(what)))
 	}
+	if p := v.granted(c.Decision); p != nil {
+		details = append(details, paragraph(p.elements...))
+	}
 	if len(said) > maxSaidRead {
 		said = ""
 	}

@@ -23,8 +23,8 @@ import (
 // as a message of theirs, before the request. That is why it has to be somebody who may start runs there. Otherwise a guest
 // or a stranger could write something in a channel and wait for a member to have it done.
 
-// askAbout is the callback_id of the shortcut, and of its form.
-const askAbout = "ask_about"
+// shortcutAsk is the callback_id of the shortcut, and of its form.
+const shortcutAsk = "ask_about"
 
 const (
 	quoteField = "what"
@@ -126,7 +126,7 @@ func (v *renderer) quoteForm(q quotation, key string) slack.ModalViewRequest {
 	input := slack.NewPlainTextInputBlockElement(plain(v.t("Find out what caused it")), quoteInput)
 	input.Multiline, input.MaxLength = true, maxQuestion
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: askAbout, PrivateMetadata: key,
+		Type: slack.VTModal, CallbackID: shortcutAsk, PrivateMetadata: key,
 		Title: plain(v.t("Ask approvalbot")), Submit: plain(v.t("Ask")), Close: plain(v.t("Cancel")),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{
 			richText(paragraph(author.elements...), quote(text(shown))),

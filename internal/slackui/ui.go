@@ -29,6 +29,7 @@ type Config struct {
 	Client    *Client
 	Ledger    *ledger.Ledger
 	Approvals *approvals.Registry
+	Grants    *approvals.Grants // nil: nobody can allow calls in advance
 	Agent     Agent
 	Channels  []string         // where runs may be started; empty: wherever the bot is
 	Redactor  *redact.Redactor // nil: one that knows patterns only
@@ -45,6 +46,7 @@ type UI struct {
 	client    *Client
 	journal   *ledger.Ledger
 	approvals *approvals.Registry
+	grants    *approvals.Grants
 	agent     Agent
 	channels  []string
 	renderer  *renderer
@@ -68,7 +70,7 @@ type UI struct {
 // New makes a UI; [UI.Run] brings it to life.
 func New(cfg Config) *UI {
 	u := &UI{
-		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, agent: cfg.Agent, channels: cfg.Channels,
+		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, grants: cfg.Grants, agent: cfg.Agent, channels: cfg.Channels,
 		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
 		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
 		tools: cfg.Tools, quotes: newQuotes(),

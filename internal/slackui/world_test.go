@@ -47,6 +47,7 @@ type world struct {
 	client   *Client
 	journal  *ledger.Ledger
 	registry *approvals.Registry
+	grants   *approvals.Grants
 	agent    *scripted
 	ui       *UI
 	cancel   context.CancelFunc
@@ -112,9 +113,12 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.registry = approvals.New(w.journal, w.client.Directory(), w.settings, log)
+	if w.grants, err = approvals.NewGrants(ctx, w.journal, w.registry, approvals.InForce{}, log); err != nil {
+		w.t.Fatal(err)
+	}
 	w.agent = &scripted{w: w, stops: map[string]context.CancelCauseFunc{}}
 	w.agent.ctx, w.agent.abort = context.WithCancelCause(ctx)
-	cfg := Config{Client: w.client, Ledger: w.journal, Approvals: w.registry, Agent: w.agent, Logger: log}
+	cfg := Config{Client: w.client, Ledger: w.journal, Approvals: w.registry, Grants: w.grants, Agent: w.agent, Logger: log}
 	if w.config != nil {
 		w.config(&cfg)
 	}
@@ -395,7 +399,8 @@ type scripted struct {
 
 	slow     time.Duration // what a Stop takes
 	working  time.Duration // what a tool takes
-	argument string        // instead of what stands in backticks: a message can't be as long as an argument
+	shape    func(*approvals.Request)
+	argument string // instead of what stands in backticks: a message can't be as long as an argument
 }
 
 var quoted = regexp.MustCompile("`([^`]*)`")
@@ -496,11 +501,15 @@ func (a *scripted) call(ctx context.Context, run, session string, place ledger.P
 	if a.http {
 		surfaces = append(surfaces, "http")
 	}
-	p, err := a.w.registry.Open(ctx, approvals.Request{
+	q := approvals.Request{
 		Key: approvals.Key{Run: run, Call: c.ID}, Session: session, Tool: c.Name, ToolHash: sum("shell"), Arguments: c.Arguments,
 		Preview: ledger.Preview{Summary: "Run " + args.Command, Target: args.Command, Kind: "command", Body: args.Command},
 		Reason:  "it changes something", Place: place, Requesters: who, Surfaces: surfaces, Timeout: a.timeout,
-	})
+	}
+	if a.shape != nil {
+		a.shape(&q)
+	}
+	p, err := a.w.registry.Open(ctx, q)
 	denied := func(source ledger.Source, reason string) {
 		a.put(run, session, c.ID, &ledger.ToolFinished{Tool: c.Name, State: ledger.OutputDenied, Source: source, Reason: reason, Output: "Error"})
 	}
