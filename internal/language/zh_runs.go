@@ -72,7 +72,7 @@ var zhRuns = map[string]string{
 	"What should I do?": "我该做什么？", "Find out what caused it": "查明原因", "Please say what I should do.": "请说明我该做什么。",
 	"I ask before I do anything that changes something. The words above become part of the request.":                                                 "在更改任何内容之前我会征求批准。上面的内容将成为请求的一部分。",
 	"The form could not be opened in time. Please choose it again.":                                                                                  "未能及时打开表单。请重新选择。",
-	"I have forgotten which message this was about. Please copy your words, and choose “Ask about this” once more.":                      "我已不记得这是关于哪条消息的。请复制你写的内容，再次选择“Ask about this”。",
+	"I have forgotten which message this was about. Please copy your words, and choose “Ask about this” once more.":                                  "我已不记得这是关于哪条消息的。请复制你写的内容，再次选择“Ask about this”。",
 	"That message is mine: write to me in its thread instead, where I remember what was said.":                                                       "那是我的消息：请直接在它的消息列中写给我，我记得那里的内容。",
 	"I am not in that channel, and can't write to you either, so nothing was started. Invite me there first.":                                        "我不在该频道中，也无法给你发消息，因此没有开始任何操作。请先邀请我加入。",
 	"Its author may not start runs here, so I don't take their words as instructions. Say yourself what I should do, in a message that mentions me.": "该消息的作者不能在此开始运行，因此我不会将其内容当作指示。请你自己写一条提及我的消息，说明我该做什么。",
