@@ -104,6 +104,10 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 		return []slog.Attr{word("disposition", string(b.Disposition)), word("by", e.Actor.Person().ID)}
 	case *ledger.RunStarted:
 		return []slog.Attr{slog.Int64("message", b.Message), word("model", b.Model), word("mode", b.Mode)}
+	case *ledger.MessageWithdrawn:
+		return []slog.Attr{slog.Int64("message", b.Message), word("reason", b.Reason), word("by", e.Actor.Person().ID)}
+	case *ledger.FileSaved:
+		return []slog.Attr{slog.Int64("message", b.Message), word("file", b.File), slog.Int64("bytes", b.Size), slog.Bool("saved", b.Path != "")}
 	case *ledger.RunStopRequested:
 		return []slog.Attr{word("by", e.Actor.Person().ID)}
 	case *ledger.RunFinished:

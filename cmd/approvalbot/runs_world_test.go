@@ -360,7 +360,7 @@ func TestFilesInMessages(t *testing.T) {
 		if run.Status() != ledger.RunSucceeded || run.Calls[0].State != ledger.OutputAvailable {
 			t.Errorf("the run %s, call %+v", run.Status(), run.Calls[0].Finished)
 		}
-		if out := w.audit(run.ID); !strings.Contains(out, "uploads/"+thread+"/data_one.csv") {
+		if out := w.audit(w.runs()[0].ID); !strings.Contains(out, "uploads/"+thread+"/data_one-2.csv") {
 			t.Errorf("the audit doesn't name the file:\n%s", out)
 		}
 	})

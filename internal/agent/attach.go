@@ -105,8 +105,8 @@ func (a *Agent) saveAll(ctx, limited context.Context, m ledger.Event) error {
 	return nil
 }
 
-// withFiles is a message's text for the model, with what became of the files that came with it.
-func withFiles(text string, files []ledger.File, saved map[string]*ledger.FileSaved) string {
+// WithFiles is a message's text for the model, with what became of the files that came with it, by their ids.
+func WithFiles(text string, files []ledger.File, saved map[string]*ledger.FileSaved) string {
 	var lines []string
 	if strings.TrimSpace(text) != "" {
 		lines = append(lines, text)

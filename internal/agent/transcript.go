@@ -119,7 +119,7 @@ func (t *Transcript) userMessage(e ledger.Event) model.Message {
 	b := e.Body.(*ledger.MessageReceived)
 	text := b.Text
 	if len(b.Files) > 0 {
-		text = withFiles(text, b.Files, t.files[e.Seq])
+		text = WithFiles(text, b.Files, t.files[e.Seq])
 		delete(t.files, e.Seq)
 	}
 	return model.Message{Role: model.RoleUser, Text: e.Actor.DisplayName() + ": " + text}

@@ -22,11 +22,12 @@ var ErrNoRun = errors.New("there is no such run; approvalbot audit show lists th
 // A Reading is one run as the journal tells it.
 type Reading struct {
 	Run        *ledger.Run
-	Message    ledger.Event      // that it works off; no body where that isn't known
-	Transcript *agent.Transcript // what the model was given, up to the run's last event
-	First      int64             // Seq of its first event
-	Last       ledger.Head       // and its last: a head that the journal has to have from then on
-	Erasing    ledger.Event      // the pruning that erased it; no body where it wasn't
+	Message    ledger.Event                 // that it works off; no body where that isn't known
+	Files      map[string]*ledger.FileSaved // what became of the files that came with it
+	Transcript *agent.Transcript            // what the model was given, up to the run's last event
+	First      int64                        // Seq of its first event
+	Last       ledger.Head                  // and its last: a head that the journal has to have from then on
+	Erasing    ledger.Event                 // the pruning that erased it; no body where it wasn't
 }
 
 // program is the other program whose own action the run was about; empty for a run of the agent.
@@ -73,6 +74,12 @@ func (r *Reading) take(e ledger.Event) error {
 	if s := r.Run.Started; s != nil && s.Message == e.Seq {
 		r.Message = e
 	}
+	if b, ok := e.Body.(*ledger.FileSaved); ok && r.Run.Started != nil && b.Message == r.Run.Started.Message {
+		if r.Files == nil {
+			r.Files = map[string]*ledger.FileSaved{}
+		}
+		r.Files[b.File] = b
+	}
 	return r.Transcript.Apply(e)
 }
 
@@ -109,10 +116,16 @@ func (r *Reading) erased(c cleaner) string {
 
 // request is what the run was asked to do.
 func (r *Reading) request() string {
-	if m, ok := r.Message.Body.(*ledger.MessageReceived); ok {
-		return m.Text
+	m, ok := r.Message.Body.(*ledger.MessageReceived)
+	switch {
+	case !ok:
+		return ""
+	case r.Files != nil:
+		return agent.WithFiles(m.Text, m.Files, r.Files)
+	case m.Text == "" && len(m.Files) > 0:
+		return "(" + m.Files[0].Name + ")"
 	}
-	return ""
+	return m.Text
 }
 
 // waited is how long people took, from when the ask was opened to its end; false while it is open.
