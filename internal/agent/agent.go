@@ -42,6 +42,10 @@ type Config struct {
 	// not journalled. It may be nil.
 	Deltas func(run, text string)
 
+	// Hides tells whether a text has something in it that people aren't shown. What they can't see they can't change, so
+	// asks with such arguments offer no edit. It may be nil: nothing is hidden.
+	Hides func(text string) bool
+
 	Logger *slog.Logger
 }
 
@@ -73,6 +77,7 @@ type Agent struct {
 
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
+	runs   map[string]*run                    // the same runs
 	jobs   map[int64]*job                     // the messages that this process has to work off, by Seq
 	acts   map[string]*act                    // what other programs were allowed to do, by run
 	load   map[string]int                     // how many of them each session has, those being received included
@@ -104,6 +109,7 @@ func New(c Config) (*Agent, error) {
 		incoming: make(chan ledger.Event),
 		closed:   make(chan struct{}),
 		active:   map[string]context.CancelCauseFunc{},
+		runs:     map[string]*run{},
 		jobs:     map[int64]*job{},
 		acts:     map[string]*act{},
 		load:     map[string]int{},

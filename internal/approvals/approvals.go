@@ -32,9 +32,10 @@ type Request struct {
 	Surfaces   []string        // who has to show it: slack, http
 	PolicyHash string
 	Cwd        string
-	Rule       string // what asks, as the policy names it
-	Risk       string // low, medium, high, critical, or nothing
-	Confirm    bool   // a click on Approve is confirmed once more
+	Rule       string         // what asks, as the policy names it
+	Risk       string         // low, medium, high, critical, or nothing
+	Confirm    bool           // a click on Approve is confirmed once more
+	Offers     []ledger.Offer // what its card lets people do besides approving and denying
 
 	// What the policy wants for this call. Nil or zero: what the registry's settings say.
 	Approvers []string
@@ -68,7 +69,16 @@ type Decision struct {
 	// Received is when the decision reached us; zero: now. What came before the deadline counts, however long it took to
 	// find out who it is from, as long as the journal doesn't say that the ask has ended. It is read from our own clock.
 	Received time.Time
+
+	// Revision says which form of the arguments it is about: 0 as they were asked for, n after the n-th change. What people
+	// approve is what they have seen, so an approval of another form than the one that stands counts for nothing.
+	Revision int
+	// Confirmed is what somebody typed who approves an ask of critical risk: see [Confirmation].
+	Confirmed string
 }
+
+// AnyRevision is the revision of a denial that holds for whatever stands there.
+const AnyRevision = -1
 
 // A Showing is a place where people can see an ask and decide it.
 type Showing struct {

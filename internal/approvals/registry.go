@@ -171,7 +171,7 @@ func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Even
 		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: q.Surfaces,
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
-		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule,
+		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule, Offers: q.Offers,
 	})}
 	if dismissed != "" {
 		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))
