@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,7 +110,7 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 		richText(content...),
 		richText(v.circumstances(q, c, run, m, whole)...),
 		v.smallPrint(expiry(until, a.Timeout)+" · "+reference(a), a, m),
-		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), v.buttons(q, a, whole)...),
+		slack.NewActionBlock(blockOf(a, strconv.Itoa(len(a.Votes))), v.buttons(q, a, whole)...),
 	}
 }
 
@@ -156,7 +157,12 @@ func (v *renderer) buttons(q request, a *ledger.Approval, whole bool) []slack.Bl
 	if !whole {
 		b = append(b, button(actionReview, a.Approval, "Review", slack.StyleDefault))
 	}
-	return append(b, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
+	b = append(b, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
+	b = append(b, button(actionDenyWith, a.Approval, v.t("Deny with Reason…"), slack.StyleDefault))
+	if v.mayEdit(q, a) {
+		b = append(b, button(actionEdit, a.Approval, v.t("Edit and Approve…"), slack.StyleDefault))
+	}
+	return b
 }
 
 // approvable tells whether a person who sees all that can be shown knows enough.
@@ -338,11 +344,12 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 		title = styled(q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
 	}
 	content := []slack.RichTextElement{paragraph(title), paragraph(v.outcome(c, run).elements...)}
+	content = append(content, v.changed(c.Approval)...)
 	if !strings.HasSuffix(q.summary, q.body) { // the title says all of a short command
 		content = append(content, excerpt(q.raw, m.reminder, reminderLines)...)
 	}
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
-		content = append(content, v.output(c.Finished, run.ID, m)...)
+		content = append(content, v.output(performedOutput(c), run.ID, m)...)
 	}
 	asker := v.phrase()
 	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))

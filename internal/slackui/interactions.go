@@ -49,10 +49,12 @@ type verb struct {
 
 // verbs are the clicks that mean something. Nobody's click waits for another person's, so lanes are a person's.
 var verbs = map[string]verb{
-	actionApprove: {"approval", onAsk, (*UI).decide},
-	actionDeny:    {"approval", onAsk, (*UI).decide},
-	actionReview:  {"approval", onForm, (*UI).review},
-	actionStop:    {"run", onRun, (*UI).stop},
+	actionApprove:  {"approval", onAsk, (*UI).decide},
+	actionDeny:     {"approval", onAsk, (*UI).decide},
+	actionDenyWith: {"approval", onForm, (*UI).denyWith},
+	actionEdit:     {"approval", onForm, (*UI).edit},
+	actionReview:   {"approval", onForm, (*UI).review},
+	actionStop:     {"run", onRun, (*UI).stop},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
@@ -92,7 +94,11 @@ func (s *submission) wrong(fields map[string]string) bool {
 }
 
 // forms are the submissions that mean something, by callback_id.
-var forms = map[string]func(*UI, context.Context, *submission){}
+var forms = map[string]func(*UI, context.Context, *submission){
+	formDeny:    (*UI).denied,
+	formConfirm: (*UI).confirmed,
+	formEdit:    (*UI).edited,
+}
 
 // shortcuts are the entries that we have in the menu of every message, by callback_id.
 var shortcuts = map[string]func(*UI, context.Context, slack.InteractionCallback, *receipt){}

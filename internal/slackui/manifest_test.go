@@ -65,6 +65,7 @@ var clientMethods = map[string][]string{
 	"GetUserInfoContext":            {"users.info"},
 	"GetUserGroupMembersContext":    {"usergroups.users.list"},
 	"OpenViewContext":               {"views.open"},
+	"PushViewContext":               {"views.push"},
 	"UpdateViewContext":             {"views.update"},
 	"UploadFileContext":             {"files.getUploadURLExternal", "files.completeUploadExternal"},
 }

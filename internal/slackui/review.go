@@ -70,6 +70,7 @@ func (v *renderer) modal(c *ledger.Call, blocks ...slack.Block) slack.ModalViewR
 func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body slack.RichTextElement, complete bool) []slack.Block {
 	a := c.Approval
 	content := append(v.titled(q, a, q.lead(true, run)), body)
+	content = append(content, v.changed(a)...)
 	content = append(content, v.warnings(q, a, usualRoom, true)...)
 	var buttons []slack.BlockElement
 	if complete && q.approvable(a) {
@@ -80,7 +81,7 @@ func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body
 		richText(content...),
 		richText(v.circumstances(q, c, run, usualRoom, true)...),
 		v.smallPrint(expiry(a.Until(), a.Timeout)+" · "+reference(a), a, usualRoom),
-		slack.NewActionBlock(a.Approval+".review", buttons...),
+		slack.NewActionBlock(blockOf(a, "review"), buttons...),
 	}
 }
 

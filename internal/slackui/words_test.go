@@ -189,7 +189,7 @@ func TestDecision(t *testing.T) {
 		if got := p.plain.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if c := checkModal(lastModal(richText(paragraph(p.elements...)))); len(c.problems) > 0 {
+		if c := checkModal(testRenderer().lastModal(richText(paragraph(p.elements...)))); len(c.problems) > 0 {
 			t.Errorf("%q", c.problems)
 		}
 	}
