@@ -122,6 +122,8 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 			attrs = append(attrs, word("by", b.By.Person().ID))
 		}
 		return attrs
+	case *ledger.ApprovalAmended:
+		return []slog.Attr{word("approval", b.Approval), slog.Int("revision", b.Revision), word("digest", b.Digest), word("by", e.Actor.Person().ID)}
 	case *ledger.PolicyChanged:
 		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
 	case *ledger.ToolStarted:
