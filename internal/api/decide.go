@@ -120,7 +120,11 @@ func (s *Server) decidedBy(res approvals.Resolution) string {
 	if res.By != nil {
 		who = res.By.DisplayName()
 	}
-	return fmt.Sprintf("%s has already %s this, at %s.", who, res.Type, res.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+	how := ""
+	if res.EditedBy != nil {
+		how = ", with other arguments"
+	}
+	return fmt.Sprintf("%s has already %s this%s, at %s.", who, res.Type, how, res.At.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 
 // changed is the answer to a decision about arguments that aren't asked about any more. It is still pending.

@@ -189,11 +189,23 @@ func (r *Registry) answer(a *ask, d Decision, repeated bool) (Outcome, error) {
 
 // settled is the answer of an ask that is over.
 func settled(out Outcome, res Resolution, d Decision) (Outcome, error) {
-	if res.Source != ledger.SourceUser || res.Type != d.Type {
+	if res.Source != ledger.SourceUser || res.Type != d.Type || !d.about(out.Snapshot, res) {
 		return Outcome{}, over(out.Snapshot, res)
 	}
 	out.Resolution = &res
 	return out, nil
+}
+
+// about tells whether an approval is of the arguments that were approved. Of an ask that has left memory it isn't known
+// which change of them that was, only that there was one.
+func (d Decision) about(s Snapshot, res Resolution) bool {
+	switch n := s.Ask.Revision(); {
+	case d.Type != ledger.Approved:
+		return true
+	case n > 0:
+		return d.Revision == n
+	}
+	return (d.Revision > 0) == (res.EditedBy != nil)
 }
 
 // over is the error that says how an ask ended.

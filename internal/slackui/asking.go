@@ -191,6 +191,9 @@ func (v *renderer) unheard(err error) string {
 		by := e.By()
 		return v.tf("%s changed this meanwhile, so nothing was decided by you. Look at it again: the card shows it as it is now.", v.byWhom(&by))
 	}
+	if e, ok := errors.AsType[*approvals.ConflictError](err); ok && e.Resolution.EditedBy != nil {
+		return v.tf("Already decided: %s approved this with other arguments, %s. Your click changed nothing.", v.byWhom(e.Resolution.By), dateToken(e.Resolution.At))
+	}
 	if _, ok := errors.AsType[*approvals.UnconfirmedError](err); ok {
 		return v.t("The risk is critical, so a click is not enough. Click Approve on the card and type what it asks for.")
 	}
