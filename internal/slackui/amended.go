@@ -18,8 +18,8 @@ import (
 const (
 	maxChangedWeight = 2500 // of all that is said about changes
 	maxChangedInLine = 60   // characters of a value that stands in a line
-	maxChangedLines  = 6    // of each side of a text with several
-	maxChangedChars  = 400  // likewise
+	maxChangedLines  = 14   // of a text with several
+	maxChangedChars  = 800  // likewise
 )
 
 // changed says on a card what people changed in the arguments, against what was asked for; nil if there is nothing to say.
@@ -27,7 +27,7 @@ func (v *renderer) changed(a *ledger.Approval) []slack.RichTextElement {
 	if a.Revision() == 0 || a.Original == nil {
 		return nil
 	}
-	p := v.phrase().form("*Changed by {who}, {at}:*", slots{
+	p := v.phrase().form("*Changed by* {who}, {at}:", slots{
 		"who": func(p *phrase) { p.v.people(p, editorsOf(a)) },
 		"at":  func(p *phrase) { p.at(a.Amended[a.Revision()-1].At) },
 	})
@@ -81,7 +81,7 @@ func differing(a, b map[string]json.RawMessage) []string {
 // change is one argument as it was and as it is.
 func (v *renderer) change(name string, was, is json.RawMessage) []slack.RichTextElement {
 	from, to := v.value(was), v.value(is)
-	label := v.line(name, maxNameChars)
+	label := v.argument(name, maxNameChars)
 	if !strings.Contains(from+to, "\n") && len([]rune(from)) <= maxChangedInLine && len([]rune(to)) <= maxChangedInLine {
 		strike := slack.RichTextSectionTextStyle{Strike: true, Code: true}
 		old, now := styled(shownValue(v, from), strike), code(shownValue(v, to))
@@ -113,9 +113,48 @@ func (v *renderer) value(raw json.RawMessage) string {
 	return v.clean(indented(string(raw)))
 }
 
-// diffOf shows two texts by the lines in which they differ: those that were, then those that are, with a line around them.
+// A diffLine is one line of two texts: of the first (-), the second (+), or both (a blank).
+type diffLine struct {
+	mark byte
+	text string
+}
+
+// diffOf shows two texts by the lines in which they differ, with a line around them.
 func diffOf(v *renderer, from, to string) string {
-	a, b := strings.Split(from, "\n"), strings.Split(to, "\n")
+	all := diffLines(strings.Split(from, "\n"), strings.Split(to, "\n"))
+	var out []string
+	room, skipped := maxChangedChars, false
+	for i, l := range all {
+		near := l.mark != ' ' || i > 0 && all[i-1].mark != ' ' || i+1 < len(all) && all[i+1].mark != ' '
+		if !near {
+			skipped = true
+			continue
+		}
+		if skipped {
+			out, skipped = append(out, "  …"), false
+		}
+		if len(out) >= maxChangedLines || room <= 0 {
+			return strings.Join(append(out, "… "+v.count(len(all)-i, "more line", "more lines")), "\n")
+		}
+		shown, _ := visibleLine(l.text)
+		shown = cutShown(shown, room)
+		room -= len([]rune(shown))
+		out = append(out, string(l.mark)+" "+shown)
+	}
+	return strings.Join(out, "\n")
+}
+
+// maxCompared bounds what is compared line by line; of more, all lines between the first and the last difference count
+// as changed.
+const maxCompared = 200
+
+// diffLines compares two texts by their longest common subsequence.
+func diffLines(a, b []string) (all []diffLine) {
+	put := func(mark byte, lines ...string) {
+		for _, l := range lines {
+			all = append(all, diffLine{mark, l})
+		}
+	}
 	head, tail := 0, 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {
 		head++
@@ -123,28 +162,48 @@ func diffOf(v *renderer, from, to string) string {
 	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	var out []string
-	context := func(lines []string) { out = append(out, cutLines(v, " ", lines)...) }
-	context(a[max(0, head-1):head])
-	out = append(out, cutLines(v, "-", a[head:len(a)-tail])...)
-	out = append(out, cutLines(v, "+", b[head:len(b)-tail])...)
-	context(a[len(a)-tail : min(len(a), len(a)-tail+1)])
-	return strings.Join(out, "\n")
+	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
+	put(' ', a[:head]...)
+	if len(x) > maxCompared || len(y) > maxCompared {
+		put('-', x...)
+		put('+', y...)
+	} else {
+		common := commonLines(x, y)
+		for len(x) > 0 || len(y) > 0 {
+			i, j := len(common)-1-len(x), len(common[0])-1-len(y)
+			switch {
+			case len(x) > 0 && len(y) > 0 && x[0] == y[0]:
+				put(' ', x[0])
+				x, y = x[1:], y[1:]
+			case len(x) > 0 && (len(y) == 0 || common[i+1][j] >= common[i][j+1]):
+				put('-', x[0])
+				x = x[1:]
+			default:
+				put('+', y[0])
+				y = y[1:]
+			}
+		}
+	}
+	put(' ', a[len(a)-tail:]...)
+	return all
 }
 
-// cutLines are the first of these lines, each behind a mark.
-func cutLines(v *renderer, mark string, lines []string) (out []string) {
-	room := maxChangedChars
-	for i, line := range lines {
-		if i == maxChangedLines || room <= 0 {
-			return append(out, mark+" … "+v.count(len(lines)-i, "more line", "more lines"))
-		}
-		shown, _ := visibleLine(line)
-		shown = cutShown(shown, room)
-		room -= len([]rune(shown))
-		out = append(out, mark+" "+shown)
+// commonLines tells of each two ends of x and y how many lines they have in common, in order.
+func commonLines(x, y []string) [][]int {
+	n := make([][]int, len(x)+1)
+	for i := range n {
+		n[i] = make([]int, len(y)+1)
 	}
-	return out
+	for i := len(x) - 1; i >= 0; i-- {
+		for j := len(y) - 1; j >= 0; j-- {
+			if x[i] == y[j] {
+				n[i][j] = n[i+1][j+1] + 1
+			} else {
+				n[i][j] = max(n[i+1][j], n[i][j+1])
+			}
+		}
+	}
+	return n
 }
 
 // performedOutput is how a call ended, without what its output tells the model alone: that people changed its arguments

@@ -344,10 +344,10 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 		title = styled(q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
 	}
 	content := []slack.RichTextElement{paragraph(title), paragraph(v.outcome(c, run).elements...)}
-	content = append(content, v.changed(c.Approval)...)
 	if !strings.HasSuffix(q.summary, q.body) { // the title says all of a short command
 		content = append(content, excerpt(q.raw, m.reminder, reminderLines)...)
 	}
+	content = append(content, v.changed(c.Approval)...)
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
 		content = append(content, v.output(performedOutput(c), run.ID, m)...)
 	}

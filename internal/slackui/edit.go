@@ -96,7 +96,7 @@ func (v *renderer) editForm(a *ledger.Approval, e *editor) slack.ModalViewReques
 	}
 	blocks := []slack.Block{richText(append(content, paragraph(text(what)))...)}
 	for i, f := range e.fields {
-		name := v.line(f.Title, maxLabelChars)
+		name := v.argument(f.Title, maxLabelChars)
 		if why, fixed := e.fixed[i]; fixed {
 			blocks = append(blocks, richText(paragraph(bold(name+": "), text(why))))
 			continue
@@ -108,6 +108,14 @@ func (v *renderer) editForm(a *ledger.Approval, e *editor) slack.ModalViewReques
 		submit = v.t("Continue")
 	}
 	return v.formModal(formEdit, revised(a.Approval, a.Revision()), v.t("Edit and approve"), submit, blocks...)
+}
+
+// argument is an argument's name for people; a name may be empty, a label may not.
+func (v *renderer) argument(name string, max int) string {
+	if shown := v.line(name, max); strings.TrimSpace(shown) != "" {
+		return shown
+	}
+	return v.t("(no name)")
 }
 
 // input is one field.
