@@ -157,7 +157,7 @@ func (u *UI) notDone(ctx context.Context, s *submission, field string, err error
 		return
 	}
 	if refusal, ok := errors.AsType[*approvals.RefusedError](err); ok {
-		sentence = u.renderer.line(refusal.Reason, maxReasonChars) // no mentions below a field
+		sentence = u.renderer.line(u.renderer.lang.Recorded(refusal.Reason), maxReasonChars) // no mentions below a field
 	}
 	if !s.wrong(map[string]string{field: sentence}) {
 		u.tell(ctx, place, s.by.ID, sentence)

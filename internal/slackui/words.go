@@ -338,7 +338,7 @@ func count(n int, one, many string) string {
 // effect.
 func (v *renderer) refusal(err error) string {
 	if e, ok := errors.AsType[*approvals.RefusedError](err); ok {
-		s := escape(sentence(v.line(e.Reason, maxReasonChars), "You can't do that here"))
+		s := escape(sentence(v.line(v.lang.Recorded(e.Reason), maxReasonChars), "You can't do that here"))
 		if who := allowed(e.Allowed); who != "" {
 			s += " Those who can: " + who + "."
 		}
