@@ -110,6 +110,9 @@ func (v *renderer) value(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return v.clean(s)
 	}
+	if len(raw) <= maxChangedInLine {
+		return v.clean(string(raw))
+	}
 	return v.clean(indented(string(raw)))
 }
 
@@ -121,7 +124,7 @@ type diffLine struct {
 
 // diffOf shows two texts by the lines in which they differ, with a line around them.
 func diffOf(v *renderer, from, to string) string {
-	all := diffLines(strings.Split(from, "\n"), strings.Split(to, "\n"))
+	all := diffLines(linesOf(from), linesOf(to))
 	var out []string
 	room, skipped := maxChangedChars, false
 	for i, l := range all {
@@ -142,6 +145,14 @@ func diffOf(v *renderer, from, to string) string {
 		out = append(out, string(l.mark)+" "+shown)
 	}
 	return strings.Join(out, "\n")
+}
+
+// linesOf are the lines of a text; an empty one has none.
+func linesOf(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
 }
 
 // maxCompared bounds what is compared line by line; of more, all lines between the first and the last difference count

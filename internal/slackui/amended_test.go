@@ -17,7 +17,7 @@ func TestDiff(t *testing.T) {
 		"one more":      {"a\nb\nc\nd\ne", "a\nb\nc\nd\ne\nf", "  …\n  e\n+ f"},
 		"far apart":     {"1\n2\n3\n4\n5\n6", "x\n2\n3\n4\n5\ny", "- 1\n+ x\n  2\n  …\n  5\n- 6\n+ y"},
 		"kept between":  {"1\n2\n3", "1\nx\n3\n4", "  1\n- 2\n+ x\n  3\n+ 4"},
-		"nothing":       {"", "a\nb", "- \n+ a\n+ b"},
+		"nothing":       {"", "a\nb", "+ a\n+ b"},
 		"can't be seen": {"a\n\u202eb", "a\nb", "  a\n- \\u{202E}b\n+ b"},
 	} {
 		t.Run(name, func(t *testing.T) {
