@@ -80,6 +80,10 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Hides = func(text string) bool {
+		_, hits := w.redactor.Text(text)
+		return len(hits) > 0 || string(w.redactor.JSON([]byte(text))) != text
+	}
 	s = a.settings
 	client, err := slackui.Connect(ctx, slackui.ClientConfig{
 		BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL, HTTPClient: w.http, Dialer: w.dialer, Logger: w.log,

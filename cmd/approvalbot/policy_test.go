@@ -135,13 +135,13 @@ func TestRulesDecide(t *testing.T) {
 			}
 		}
 		w.click("alice", card, "approve") // in the channel, and who asked; the rule names others
-		w.click("bob", card, "approve")
-		w.click("bob", card, "approve")
+		w.approveTyping("bob", card, "prod/b.txt")
+		w.approveTyping("bob", card, "prod/b.txt")
 		if w.exists("prod/b.txt") {
 			t.Error("one person was enough")
 		}
 		w.pass(10 * time.Minute) // the rule's timeout, not the setting's
-		w.click("carol", card, "approve")
+		w.approveTyping("carol", card, "prod/b.txt")
 		if !w.exists("prod/b.txt") {
 			t.Errorf("two people were not enough: %s", w.thread(thread))
 		}
@@ -169,8 +169,8 @@ func TestPolicyChangesWhileACallWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := w.app.rules.Current().Hash()
-		w.click("bob", card, "approve")
-		w.click("carol", card, "approve")
+		w.approveTyping("bob", card, "prod/b.txt")
+		w.approveTyping("carol", card, "prod/b.txt")
 		c := w.call("c2")
 		if w.exists("prod/b.txt") || c.State != ledger.OutputDenied || c.Finished.Source != ledger.SourcePolicy || c.Finished.Reason != "The policy forbids it: The house is closed." {
 			t.Errorf("an approved call ran against the new policy, or was told otherwise: %+v", c.Finished)

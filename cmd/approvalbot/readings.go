@@ -135,6 +135,8 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 			slog.Int("uses", b.Uses), slog.Time("until", b.Until), word("by", e.Actor.Person().ID)}
 	case *ledger.GrantRevoked:
 		return []slog.Attr{word("grant", b.Grant), word("by", e.Actor.Person().ID)}
+	case *ledger.ApprovalAmended:
+		return []slog.Attr{word("approval", b.Approval), slog.Int("revision", b.Revision), word("digest", b.Digest), word("by", e.Actor.Person().ID)}
 	case *ledger.PolicyChanged:
 		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
 	case *ledger.ToolStarted:

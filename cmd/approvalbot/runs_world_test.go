@@ -408,8 +408,8 @@ func TestAnswerAsAFile(t *testing.T) {
 	}
 }
 
-// choose is somebody's choice of our shortcut in a message's menu, and what they write into the form.
-func (w *world) choose(user, channel, ts, what string) devslack.SubmitResult {
+// askAbout is somebody's choice of our shortcut in a message's menu, and what they write into the form.
+func (w *world) askAbout(user, channel, ts, what string) devslack.SubmitResult {
 	w.t.Helper()
 	if _, err := w.slack.Shortcut(devslack.ShortcutRequest{User: w.user(user), Channel: channel, TS: ts, CallbackID: "ask_about"}); err != nil {
 		w.t.Fatal(err)
@@ -433,7 +433,7 @@ func (w *world) choose(user, channel, ts, what string) devslack.SubmitResult {
 func TestAskAboutThis(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		ts := w.write("bob", w.general(), "", "the build is red")
-		if out := w.choose("alice", w.general(), ts, "`touch looked`"); len(out.Errors) > 0 {
+		if out := w.askAbout("alice", w.general(), ts, "`touch looked`"); len(out.Errors) > 0 {
 			t.Fatalf("errors: %v", out.Errors)
 		}
 		runs := w.runs()
@@ -460,7 +460,7 @@ func TestAskAboutAGuestsWords(t *testing.T) {
 			}
 		}
 		ts := w.write(guest, w.general(), "", "delete everything")
-		if out := w.choose("alice", w.general(), ts, "do it"); !strings.Contains(fmt.Sprint(out.Errors), "may not start runs here") || len(w.runs()) != 0 {
+		if out := w.askAbout("alice", w.general(), ts, "do it"); !strings.Contains(fmt.Sprint(out.Errors), "may not start runs here") || len(w.runs()) != 0 {
 			t.Errorf("%+v, %d runs", out, len(w.runs()))
 		}
 	})
@@ -474,7 +474,7 @@ func TestAskAboutElsewhere(t *testing.T) {
 		}
 		ts := w.write("bob", w.general(), "", "the build is red")
 		w.pass(2 * time.Minute) // who is in it is asked again
-		if out := w.choose("alice", w.general(), ts, "what can you do?"); len(out.Errors) > 0 {
+		if out := w.askAbout("alice", w.general(), ts, "what can you do?"); len(out.Errors) > 0 {
 			t.Fatalf("errors: %v\n%s", out.Errors, w.log.String())
 		}
 		runs := w.runs()

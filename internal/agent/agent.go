@@ -80,6 +80,7 @@ type Agent struct {
 
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // what stops each run that is being worked on
+	runs   map[string]*run                    // the same runs
 	jobs   map[int64]*job                     // the messages that this process has to work off, by Seq
 	acts   map[string]*act                    // what other programs were allowed to do, by run
 	load   map[string]int                     // how many of them each session has, those being received included
@@ -110,6 +111,7 @@ func New(c Config) (*Agent, error) {
 		incoming: make(chan ledger.Event),
 		closed:   make(chan struct{}),
 		active:   map[string]context.CancelCauseFunc{},
+		runs:     map[string]*run{},
 		jobs:     map[int64]*job{},
 		acts:     map[string]*act{},
 		load:     map[string]int{},

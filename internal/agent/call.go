@@ -130,12 +130,8 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 	if r.asks.Add(1) > int64(r.MaxAsks) {
 		return halted(r.deny(ctx, t, ledger.SourceLoopGuard, fmt.Sprintf("This run has asked people %d times already, which is its limit.", r.MaxAsks)))
 	}
-	note, err := r.Definitions.note(context.WithoutCancel(ctx), req.Tool, req.ToolHash)
-	if err != nil {
+	if err := r.annotate(ctx, req.Tool, req.ToolHash, &req.Preview); err != nil {
 		return halted(err)
-	}
-	if note != "" {
-		req.Preview.Notes = append([]string{note}, req.Preview.Notes...)
 	}
 	pending, err := r.Approvals.Open(ctx, req)
 	switch {
@@ -154,7 +150,23 @@ func (r *run) ask(ctx context.Context, earlier *ledger.Run, t target, tool tools
 		return halted(r.deny(ctx, t, res.Source, denialReason(res.Source, res.Reason, res.By)))
 	}
 	r.Definitions.approve(req.Tool, req.ToolHash)
+	if res.EditedBy != nil {
+		t.changed = changedWords(*res.EditedBy, res.Arguments)
+		args, req.Arguments = json.RawMessage(res.Arguments), res.Arguments
+		if digest(args) != res.Digest {
+			return halted(r.deny(ctx, t, ledger.SourcePolicy, "What would run is not what was approved."))
+		}
+	}
 	return r.approved(ctx, t, tool, args, req)
+}
+
+// annotate adds to a preview what people should know of the tool's definition.
+func (r *run) annotate(ctx context.Context, tool, hash string, p *ledger.Preview) error {
+	note, err := r.Definitions.note(context.WithoutCancel(ctx), tool, hash)
+	if err == nil && note != "" {
+		p.Notes = append([]string{note}, p.Notes...)
+	}
+	return err
 }
 
 // request is what people are asked: the call as the tool describes it.
@@ -180,13 +192,14 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 	return approvals.Request{
 		Key: approvals.Key{Run: r.id, Call: t.call.ID}, Session: r.session,
 		Tool: t.call.Name, ToolHash: hash, Arguments: string(args), Reason: d.Reason,
-		Preview:    ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes, RunsAs: p.RunsAs},
+		Preview:    previewOf(p),
 		Place:      r.started.Place,
 		Requesters: r.started.Requesters,
 		Surfaces:   surfaces,
 		PolicyHash: policyHash,
 		Cwd:        cwd,
 		Rule:       d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
+		Offers:    r.offers(t, args, surfaces),
 		Approvers: d.Approvers, Quorum: d.Quorum, Timeout: timeout,
 		Grantable: policyHash == r.Policy.Current().Hash() && !r.hides(p, args),
 		Exact:     p.Kind == tools.KindCommand || t.call.Name == shell || r.asked != nil,
@@ -203,7 +216,7 @@ func (r *run) approved(ctx context.Context, t target, tool tools.Tool, args json
 	if d.Denied() {
 		return halted(r.deny(ctx, t, ledger.SourcePolicy, policyReason(d)))
 	}
-	if d.NeedsApproval() && mayBeStricter(req, d.Wanted) {
+	if d.NeedsApproval() && !stillEnough(t, req, d.Wanted) {
 		refused, err := r.notEnough(ctx, t, d.Wanted)
 		switch {
 		case ctx.Err() != nil:
@@ -305,7 +318,7 @@ func (r *run) carryOut(ctx context.Context, t target, tool tools.Tool, args json
 	if err != nil {
 		f = toolFailure(ctx, err)
 	}
-	f.Elapsed = time.Since(start)
+	f.Elapsed, f.Output = time.Since(start), t.changed+f.Output
 	return halted(r.finishStarted(ctx, t, f))
 }
 

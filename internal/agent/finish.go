@@ -16,6 +16,7 @@ type target struct {
 	session string
 	run     string
 	call    ledger.ToolCall
+	changed string // what the model is told first, where people changed the arguments that run
 }
 
 func (t target) event(by ledger.Actor, b ledger.Body) ledger.Event {

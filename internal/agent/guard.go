@@ -38,12 +38,15 @@ func repeated(state *ledger.Run) *ledger.Call {
 		if c.Finished == nil {
 			continue
 		}
-		w := what{c.Name, c.Arguments, c.Finished.Output, c.State}
-		if c.Decision != nil {
-			w.args = c.Decision.Digest // the same bytes in another spelling are the same call
+		forms := digests(c) // the same bytes in another spelling are the same call
+		if len(forms) == 0 {
+			forms = []string{c.Arguments}
 		}
-		if count[w]++; count[w] >= maxRepeats {
-			return c
+		for _, form := range forms {
+			w := what{c.Name, form, c.Finished.Output, c.State}
+			if count[w]++; count[w] >= maxRepeats {
+				return c
+			}
 		}
 	}
 	return nil

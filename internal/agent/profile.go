@@ -57,7 +57,7 @@ func (p Profile) release() {
 	}
 }
 
-// unfit is the end of a run that can't have what it should work with.
-func unfit(err error) *ledger.RunFinished {
+// unusable is the end of a run that can't have what it should work with.
+func unusable(err error) *ledger.RunFinished {
 	return &ledger.RunFinished{Status: ledger.RunFailed, Code: codeProfile, Reason: sentence(capital(err.Error()))}
 }

@@ -170,7 +170,7 @@ func (a *Agent) stopWithdrawn(ctx context.Context, j *job) error {
 // before its first sample.
 func (a *Agent) begin(ctx context.Context, r *run, message ledger.Event, cancel context.CancelCauseFunc) {
 	a.mu.Lock()
-	a.active[r.id] = cancel
+	a.active[r.id], a.runs[r.id] = cancel, r
 	j := a.jobs[message.Seq]
 	if j != nil {
 		j.cancel = cancel
@@ -189,6 +189,7 @@ func (a *Agent) end(run string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.active, run)
+	delete(a.runs, run)
 }
 
 // done forgets a message that was worked off.

@@ -79,8 +79,12 @@ func (a *Agent) closeCall(ctx context.Context, state *ledger.Run, c *ledger.Call
 		return a.closeExternal(ctx, t, state.Started.Program, why)
 	}
 	if !c.StartedAt.IsZero() {
-		return a.finish(ctx, t, failed(codeUnknown, sentence(why+" while this was running")+
-			" Whether it was performed, wholly or in part, is not known. It is not run again by itself; check before you do.", ""))
+		f := failed(codeUnknown, sentence(why+" while this was running")+
+			" Whether it was performed, wholly or in part, is not known. It is not run again by itself; check before you do.", "")
+		if a := c.Approval; a != nil && a.Resolved != nil && a.Resolved.EditedBy != nil {
+			f.Output = changedWords(*a.Resolved.EditedBy, a.Resolved.Arguments) + f.Output
+		}
+		return a.finish(ctx, t, f)
 	}
 	reason := sentence(why + " before this call could start")
 	if c.Approval.Open() {

@@ -96,7 +96,7 @@ func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 func (r *run) workOff(ctx context.Context) (*ledger.RunFinished, error) {
 	switch {
 	case r.unfit != nil:
-		return unfit(r.unfit), nil
+		return unusable(r.unfit), nil
 	case r.asked != nil:
 		return r.external(ctx)
 	}
@@ -347,10 +347,11 @@ func (r *run) execute(ctx context.Context, sample *ledger.ModelCompleted) (*Appr
 const cutOff = "Your answer reached the limit of its length at this call, which may be cut off, so it was not performed. Make it again, shorter: in several calls if need be."
 
 // deniedBefore tells whether the same call was denied or left unanswered before in this run, so that nobody is asked twice.
-// The words of the reason don't matter, the canonical bytes do.
+// The words of the reason don't matter, the canonical bytes do: those that the model wrote, and those that people made of
+// them.
 func deniedBefore(state *ledger.Run, tool, digest string) bool {
 	for _, c := range state.Calls {
-		if c.State == ledger.OutputDenied && c.Name == tool && c.Decision != nil && c.Decision.Digest == digest {
+		if c.State == ledger.OutputDenied && c.Name == tool && slices.Contains(digests(c), digest) {
 			return true
 		}
 	}

@@ -59,16 +59,22 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, t *Token) 
 		return err
 	}
 	f := parseForm(raw)
-	word, reason := f.required("decision"), f.text("reason")
+	word, reason, confirm := f.required("decision"), f.text("reason"), f.text("confirm")
 	types := map[string]ledger.ResolutionType{"approve": ledger.Approved, "deny": ledger.Denied}
 	if _, ok := types[word]; !ok && len(f.inField["decision"]) == 0 {
 		f.wrong("decision", "it has to be approve or deny")
 	}
+	revision, named := f.count("revision")
 	if err := f.done(); err != nil {
 		return err
 	}
+	if !named && types[word] == ledger.Denied {
+		revision = approvals.AnyRevision
+	}
 	key := approvals.Key{Run: r.PathValue("runId"), Call: r.PathValue("toolCallId")}
-	out, err := s.Approvals.Resolve(r.Context(), key, approvals.Decision{Type: types[word], Reason: reason, By: s.actor(r.Context(), t)})
+	out, err := s.Approvals.Resolve(r.Context(), key, approvals.Decision{
+		Type: types[word], Reason: reason, By: s.actor(r.Context(), t), Revision: revision, Confirmed: confirm,
+	})
 	if err != nil {
 		return s.undecided(key, err)
 	}
@@ -97,6 +103,12 @@ func (s *Server) undecided(key approvals.Key, err error) error {
 		return &problem{status: http.StatusNotFound, code: "NOT_FOUND", message: fmt.Sprintf(
 			"No pending approval found for run %s and tool call %s. It may have already been resolved or timed out.", clean(key.Run), clean(key.Call))}
 	}
+	if e, ok := errors.AsType[*approvals.ChangedError](err); ok {
+		return s.changed(e)
+	}
+	if e, ok := errors.AsType[*approvals.UnconfirmedError](err); ok {
+		return s.unconfirmed(e)
+	}
 	if p, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		return forbidden("NOT_ALLOWED", p.Reason).with("approvers", p.Allowed)
 	}
@@ -108,5 +120,31 @@ func (s *Server) decidedBy(res approvals.Resolution) string {
 	if res.By != nil {
 		who = res.By.DisplayName()
 	}
-	return fmt.Sprintf("%s has already %s this, at %s.", who, res.Type, res.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+	how := ""
+	if res.EditedBy != nil {
+		how = ", with other arguments"
+	}
+	return fmt.Sprintf("%s has already %s this%s, at %s.", who, res.Type, how, res.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+}
+
+// changed is the answer to a decision about arguments that aren't asked about any more. It is still pending.
+func (s *Server) changed(e *approvals.ChangedError) error {
+	by, n := e.By(), e.Snapshot.Ask.Revision()
+	p := &problem{status: http.StatusConflict, code: "CHANGED", message: fmt.Sprintf(
+		"%s has changed the arguments, so nothing was decided. Look at pending.argumentsJson; to decide about that, send \"revision\":%d.",
+		s.views.text(by.DisplayName()), n)}
+	return p.with("pending", s.views.snapshot(e.Snapshot))
+}
+
+// unconfirmed is the answer to an approval that lacks the word which a critical one takes. It is still pending.
+func (s *Server) unconfirmed(e *approvals.UnconfirmedError) error {
+	word, isTool := approvals.Confirmation(e.Snapshot.Ask.ApprovalRequested)
+	what := "what it is about"
+	if isTool {
+		what = "the tool's name"
+	}
+	return &problem{status: http.StatusBadRequest, code: "INVALID_REQUEST", message: "the request is not valid", validation: &validation{
+		FormErrors: []string{}, FieldErrors: map[string][]string{"confirm": {fmt.Sprintf(
+			"the risk is critical: to approve it, send %s here, which is %q; nothing was decided", what, s.views.text(word))}},
+	}}
 }

@@ -79,6 +79,16 @@ func (f *form) text(name string) string {
 	return s
 }
 
+// count is a whole number from 0 that may be missing.
+func (f *form) count(name string) (n int, there bool) {
+	v, there := f.take(name)
+	if there && (json.Unmarshal(v, &n) != nil || n < 0) {
+		f.wrong(name, "it has to be a whole number from 0")
+		return 0, true
+	}
+	return n, there
+}
+
 // required is a member that has to say something.
 func (f *form) required(name string) string {
 	s := f.text(name)

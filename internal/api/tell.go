@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -79,8 +80,9 @@ type cast struct {
 	tools          map[string]string // by toolCallId
 	unasked        *unasked          // the first call, in the model's order, that nobody could be asked about
 	order          map[string]int
-	upTo           int64             // Seq of the last event that was applied
-	asks           map[string]string // why each call wanted to ask
+	upTo           int64                       // Seq of the last event that was applied
+	asks           map[string]string           // why each call wanted to ask
+	open           map[string]*ledger.Approval // the asks that are pending, by approvalId: a change is told as what it makes of one
 }
 
 // unasked is a call that needed approval in a run that can't ask.
@@ -110,6 +112,17 @@ func (c *cast) apply(e ledger.Event) {
 		}
 	case *ledger.ApprovalRequested:
 		delete(c.asks, e.Call)
+		if c.open == nil {
+			c.open = map[string]*ledger.Approval{}
+		}
+		c.open[b.Approval] = &ledger.Approval{}
+		c.open[b.Approval].Apply(e)
+	case *ledger.ApprovalAmended:
+		if a := c.open[b.Approval]; a != nil {
+			a.Apply(e)
+		}
+	case *ledger.ApprovalResolved:
+		delete(c.open, b.Approval)
 	case *ledger.ToolFinished:
 		why, wanted := c.asks[e.Call]
 		if u := c.unasked; wanted && b.Source == ledger.SourceUndeliverable && (u == nil || c.order[e.Call] < u.order) {
@@ -132,6 +145,13 @@ func (v views) tell(c *cast, e ledger.Event) message {
 		return m
 	case *ledger.ApprovalRequested:
 		return message{Type: typeRequired, Request: v.request(e.Run, e.Session, e.Call, b, e.Time)}
+	case *ledger.ApprovalAmended: // it is another question now, with the same id: buttons are drawn anew from this
+		if a := c.open[b.Approval]; a != nil {
+			changed := *a
+			changed.Amended = slices.Clip(changed.Amended)
+			changed.Apply(e)
+			return message{Type: typeRequired, Request: v.standing(e.Run, e.Session, e.Call, &changed)}
+		}
 	case *ledger.ApprovalResolved:
 		return message{Type: typeResolved, ApprovalID: b.Approval, RunID: e.Run, ToolCallID: e.Call,
 			ToolName: c.tools[e.Call], Resolution: v.resolution(b, e.Time)}
@@ -189,8 +209,15 @@ func (v views) debug(e ledger.Event, b ledger.Body) message {
 
 // tellPast is tell for a follower who comes later: an ask that is over by then would make it draw buttons for nothing.
 func (v views) tellPast(c *cast, e ledger.Event, over map[string]bool) message {
-	if b, ok := e.Body.(*ledger.ApprovalRequested); ok && over[b.Approval] {
-		return v.debug(e, b)
+	switch b := e.Body.(type) {
+	case *ledger.ApprovalRequested:
+		if over[b.Approval] {
+			return v.debug(e, b)
+		}
+	case *ledger.ApprovalAmended:
+		if over[b.Approval] {
+			return v.debug(e, b)
+		}
 	}
 	return v.tell(c, e)
 }

@@ -46,12 +46,21 @@ type resolution struct {
 	Reason string                `json:"reason"`
 	By     *person               `json:"by,omitempty"`
 	At     time.Time             `json:"at"`
+
+	// Where people changed the arguments before they were approved: what was approved, and who changed them last.
+	ArgumentsJSON   string  `json:"argumentsJson,omitempty"`
+	ArgumentsSHA256 string  `json:"argumentsSha256,omitempty"`
+	EditedBy        *person `json:"editedBy,omitempty"`
 }
 
 func (v views) resolution(b *ledger.ApprovalResolved, at time.Time) *resolution {
 	out := &resolution{Type: b.Type, Source: b.Source, Reason: v.text(b.Reason), At: at.UTC()}
 	if b.By != nil {
 		out.By = personOf(*b.By)
+	}
+	if b.EditedBy != nil {
+		out.ArgumentsJSON, _ = v.arguments(b.Arguments)
+		out.ArgumentsSHA256, out.EditedBy = b.Digest, personOf(*b.EditedBy)
 	}
 	return out
 }
@@ -78,6 +87,12 @@ type request struct {
 	TimeoutMs       int64           `json:"timeoutMs"`           // counted from the first showing
 	ExpiresAt       *time.Time      `json:"expiresAt,omitempty"` // once it has been shown
 	Approvals       int             `json:"approvals"`           // different people who have approved so far
+
+	// Of an ask whose arguments people changed: how often, who did it last, and what was asked for. An approval names the
+	// revision that it is about.
+	Revision              int     `json:"revision,omitempty"`
+	EditedBy              *person `json:"editedBy,omitempty"`
+	OriginalArgumentsJSON string  `json:"originalArgumentsJson,omitempty"`
 }
 
 func (v views) request(run, session, call string, b *ledger.ApprovalRequested, at time.Time) *request {
@@ -96,9 +111,19 @@ func (v views) request(run, session, call string, b *ledger.ApprovalRequested, a
 	}
 }
 
+// standing is an ask with what people made of it.
+func (v views) standing(run, session, call string, a *ledger.Approval) *request {
+	out := v.request(run, session, call, a.ApprovalRequested, a.At)
+	if n := a.Revision(); n > 0 && a.Original != nil {
+		out.Revision, out.EditedBy = n, personOf(a.Amended[n-1].By)
+		out.OriginalArgumentsJSON, _ = v.arguments(a.Original.Arguments)
+	}
+	return out
+}
+
 // snapshot is an ask as it stands.
 func (v views) snapshot(s approvals.Snapshot) *request {
-	out := v.request(s.Run, s.Session, s.Call, s.Ask.ApprovalRequested, s.Ask.At)
+	out := v.standing(s.Run, s.Session, s.Call, &s.Ask)
 	if until := s.Ask.Until(); !until.IsZero() {
 		until = until.UTC()
 		out.ExpiresAt = &until

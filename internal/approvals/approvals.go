@@ -32,9 +32,10 @@ type Request struct {
 	Surfaces   []string        // who has to show it: slack, http
 	PolicyHash string
 	Cwd        string
-	Rule       string // what asks, as the policy names it
-	Risk       string // low, medium, high, critical, or nothing
-	Confirm    bool   // a click on Approve is confirmed once more
+	Rule       string         // what asks, as the policy names it
+	Risk       string         // low, medium, high, critical, or nothing
+	Confirm    bool           // a click on Approve is confirmed once more
+	Offers     []ledger.Offer // what its card lets people do besides approving and denying
 
 	Grantable bool // nothing known to the caller keeps the call from being allowed in advance; the rest is checked here
 	Exact     bool // and if it is, with exactly these arguments: they may be a program
@@ -80,8 +81,17 @@ type Decision struct {
 	// is decided, and the error wraps the [*ledger.ConflictError]. Of a decision that was repeated they are not recorded.
 	With []ledger.Event
 
+	// Revision says which form of the arguments it is about: 0 as they were asked for, n after the n-th change. What people
+	// approve is what they have seen, so an approval of another form than the one that stands counts for nothing.
+	Revision int
+	// Confirmed is what somebody typed who approves an ask of critical risk: see [Confirmation].
+	Confirmed string
+
 	grant *granting // of [Grants.Give]: what is given with an approval
 }
+
+// AnyRevision is the revision of a denial that holds for whatever stands there.
+const AnyRevision = -1
 
 // A Showing is a place where people can see an ask and decide it.
 type Showing struct {

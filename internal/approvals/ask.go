@@ -15,7 +15,6 @@ type ask struct {
 	Key
 	id      string
 	session string
-	who     question
 	timeout time.Duration
 
 	// turn holds one token: whoever has it may append events about this ask. It is a channel so that a caller can stop
@@ -28,7 +27,12 @@ type ask struct {
 	// done is closed when the ask is over.
 	done chan struct{}
 
+	// doubt says that a change of the arguments may be in the journal although its append failed. Whoever has the turn
+	// looks before anything else is decided. It is theirs.
+	doubt bool
+
 	// Guarded by Registry.mu.
+	who        question // Open sets it, changes of the arguments do
 	state      ledger.Approval
 	unshowable map[string]string // by surface: why it can't show it
 	over       *Resolution
@@ -84,7 +88,10 @@ func (a *ask) apply(e ledger.Event) bool {
 	if !a.state.Apply(e) {
 		return false
 	}
-	if b, ok := e.Body.(*ledger.ApprovalResolved); ok {
+	switch b := e.Body.(type) {
+	case *ledger.ApprovalAmended:
+		a.who = a.who.amended(b)
+	case *ledger.ApprovalResolved:
 		a.finish(Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq})
 	}
 	return true
@@ -145,9 +152,11 @@ func (a *ask) nowhere() (reasons string, everywhere bool) {
 
 func (a *ask) snapshot() Snapshot {
 	s := Snapshot{Key: a.Key, ID: a.id, Session: a.session, Ask: a.state}
-	// Both only grow: without spare room what comes later doesn't touch the snapshot, nor the other way round.
+	// They only grow: without spare room what comes later doesn't touch the snapshot, nor the other way round.
 	s.Ask.Shown = slices.Clip(a.state.Shown)
 	s.Ask.Votes = slices.Clip(a.state.Votes)
+	s.Ask.Void = slices.Clip(a.state.Void)
+	s.Ask.Amended = slices.Clip(a.state.Amended)
 	return s
 }
 

@@ -28,6 +28,9 @@
 //   - After the deadline nothing counts, whether or not the waiter has woken up. In its very moment the journal decides.
 //   - A person has one vote, and the last vote and the resolution are one append. Somebody who approved may still deny:
 //     their denial is in the resolution.
+//   - A decision is about one form of the arguments. [Registry.Amend] makes another form of them, and with it another
+//     question: votes for the one before are void, and an approval of it counts for nothing.
+//   - An approval of critical risk has to name what it is about ([Confirmation]).
 //   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals

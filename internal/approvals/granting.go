@@ -55,7 +55,8 @@ func (g *Grants) Give(ctx context.Context, approvalID string, t Terms, d Decisio
 	if g == nil || g.journal == nil {
 		return Grant{}, (question{}).refuse("Nobody can allow calls in advance here.")
 	}
-	d.Type, d.grant = ledger.Approved, &granting{id: uuid.NewString(), terms: t}
+	d.Type, d.Revision = ledger.Approved, t.Revision
+	d.grant = &granting{id: uuid.NewString(), terms: t}
 	out, err := g.registry.ResolveByID(ctx, approvalID, d)
 	if err != nil {
 		return Grant{}, err
@@ -219,7 +220,7 @@ func (r *Registry) MayGrant(ctx context.Context, approvalID string, by ledger.Ac
 		}
 		a = opened
 	}
-	by, err := r.mayDecide(ctx, a.who, Decision{Type: ledger.Approved, By: by})
+	by, err := r.mayDecide(ctx, r.question(a), Decision{Type: ledger.Approved, By: by})
 	if err != nil {
 		return err
 	}

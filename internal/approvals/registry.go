@@ -172,7 +172,7 @@ func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Even
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
 		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule,
-		Offers: r.offers(a, q), Exact: q.Exact,
+		Offers: append(slices.Clip(q.Offers), r.offers(a, q)...), Exact: q.Exact,
 	})}
 	if dismissed != "" {
 		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -72,7 +73,7 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 		return r.answer(a, d, true)
 	}
 	// Looking people up can take seconds, so it happens before it is our turn.
-	by, err := r.mayDecide(ctx, a.who, d)
+	by, err := r.mayDecide(ctx, r.question(a), d)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -89,6 +90,9 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 	if err := r.lapse(ctx, a, d.receivedBy(clock())); err != nil {
 		return Outcome{}, err
 	}
+	if err := r.catchUp(ctx, a); err != nil {
+		return Outcome{}, err
+	}
 	repeated, err := r.vote(context.WithoutCancel(ctx), a, d)
 	if err != nil {
 		return Outcome{}, err
@@ -102,7 +106,10 @@ func (r *Registry) vote(ctx context.Context, a *ask, d Decision) (repeated bool,
 		if err := r.grantable(a, d); err != nil {
 			return false, err
 		}
-		events := r.ballot(a, d)
+		events, err := r.ballot(a, d)
+		if err != nil {
+			return false, err
+		}
 		if len(events) == 0 {
 			return true, nil
 		}
@@ -122,28 +129,54 @@ func (r *Registry) vote(ctx context.Context, a *ask, d Decision) (repeated bool,
 
 // ballot is what the decision adds to the journal: the person's vote, and the resolution if that ends it. Both are one
 // append, so that there is never a last vote without its resolution. Somebody who approved and now denies has had their
-// vote: the denial is in the resolution.
-func (r *Registry) ballot(a *ask, d Decision) []ledger.Event {
+// vote: the denial is in the resolution. An error says that the decision isn't about what stands there now, or that it
+// was not confirmed.
+func (r *Registry) ballot(a *ask, d Decision) ([]ledger.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a.over != nil || !a.opened() {
-		return nil
+		return nil, nil
+	}
+	if err := a.fits(d); err != nil {
+		return nil, err
 	}
 	var events []ledger.Event
 	approvals := a.approvals()
 	if !a.voted(d.By.Person()) {
-		events = append(events, a.event(d.By, &ledger.ApprovalVoted{Approval: a.id, Type: d.Type, Reason: d.Reason}))
+		events = append(events, a.event(d.By, &ledger.ApprovalVoted{
+			Approval: a.id, Type: d.Type, Reason: d.Reason, Revision: a.state.Revision(),
+		}))
 		if d.Type == ledger.Approved {
 			approvals++
 		}
 	}
 	if d.Type == ledger.Denied || approvals >= a.who.quorum {
-		events = append(events, a.event(d.By, &ledger.ApprovalResolved{
-			Approval: a.id, Type: d.Type, Source: ledger.SourceUser, Reason: d.Reason, By: &d.By, Granted: d.grant.brief(),
-		}))
+		events = append(events, a.event(d.By, a.verdict(d)))
 		events = append(events, d.grant.events(a, d.By)...)
 	}
-	return events
+	return events, nil
+}
+
+// fits tells whether a decision is about the arguments as they stand, and whether one of critical risk was confirmed.
+func (a *ask) fits(d Decision) error {
+	if d.Revision != a.state.Revision() && (d.Type == ledger.Approved || d.Revision != AnyRevision) {
+		return &ChangedError{Snapshot: a.snapshot()}
+	}
+	if word, _ := Confirmation(a.state.ApprovalRequested); d.Type == ledger.Approved && word != "" && strings.TrimSpace(d.Confirmed) != word {
+		return &UnconfirmedError{Snapshot: a.snapshot(), Typed: strings.TrimSpace(d.Confirmed)}
+	}
+	return nil
+}
+
+// verdict is how the ask ends by somebody's decision. An approval says which arguments it is about, where they were
+// changed.
+func (a *ask) verdict(d Decision) *ledger.ApprovalResolved {
+	b := &ledger.ApprovalResolved{Approval: a.id, Type: d.Type, Source: ledger.SourceUser, Reason: d.Reason, By: &d.By, Granted: d.grant.brief()}
+	if n := a.state.Revision(); n > 0 && d.Type == ledger.Approved {
+		editor := a.state.Amended[n-1].By
+		b.Arguments, b.Digest, b.EditedBy = a.state.Arguments, a.state.Digest, &editor
+	}
+	return b
 }
 
 // answer tells somebody what their decision came to, from what is recorded.
@@ -162,11 +195,23 @@ func (r *Registry) answer(a *ask, d Decision, repeated bool) (Outcome, error) {
 
 // settled is the answer of an ask that is over.
 func settled(out Outcome, res Resolution, d Decision) (Outcome, error) {
-	if res.Source != ledger.SourceUser || res.Type != d.Type {
+	if res.Source != ledger.SourceUser || res.Type != d.Type || !d.about(out.Snapshot, res) {
 		return Outcome{}, over(out.Snapshot, res)
 	}
 	out.Resolution = &res
 	return out, nil
+}
+
+// about tells whether an approval is of the arguments that were approved. Of an ask that has left memory it isn't known
+// which change of them that was, only that there was one.
+func (d Decision) about(s Snapshot, res Resolution) bool {
+	switch n := s.Ask.Revision(); {
+	case d.Type != ledger.Approved:
+		return true
+	case n > 0:
+		return d.Revision == n
+	}
+	return (d.Revision > 0) == (res.EditedBy != nil)
 }
 
 // over is the error that says how an ask ended.

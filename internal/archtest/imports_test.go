@@ -19,14 +19,15 @@ const module = "approvalbot/"
 var allowed = map[string][]string{
 	"cmd/approvalbot": {"agent", "api", "approvals", "audit", "devslack", "language", "ledger", "metrics", "model", "policy", "profiles", "redact", "slackui", "spelling", "tools", "tools/actions", "tools/confine", "tools/mcp"},
 
-	"internal/agent":     {"approvals", "language", "ledger", "model", "policy", "tools"},
-	"internal/slackui":   {"approvals", "language", "ledger", "redact"},
+	"internal/agent":     {"approvals", "fields", "language", "ledger", "model", "policy", "tools"},
+	"internal/slackui":   {"approvals", "fields", "language", "ledger", "redact"},
 	"internal/api":       {"approvals", "ledger", "policy", "redact"},
 	"internal/metrics":   {"ledger"},
 	"internal/audit":     {"agent", "ledger", "model", "redact", "slackui"},
 	"internal/approvals": {"language", "ledger"},
 
 	"internal/ledger":            {},
+	"internal/fields":            {}, // a schema as a form
 	"internal/ledger/ledgertest": {"ledger"},
 	"internal/model":             {"spelling"},
 	"internal/policy":            {"language"},

@@ -399,6 +399,12 @@ func (b builder) asked(a *ledger.Approval) []step {
 	for _, s := range a.Shown {
 		steps = append(steps, step{Name: "shown", Text: strings.TrimSpace(b.line(s.Surface+" "+s.Channel+" "+s.TS)) + ", until " + clock(s.Until)})
 	}
+	for _, v := range a.Void {
+		steps = append(steps, step{At: clock(v.At), Name: "vote", Text: fmt.Sprintf("%s by %s", v.Type, b.who(&v.By)) + b.because(v.Reason) + "; void, the arguments were changed after it"})
+	}
+	for _, m := range a.Amended {
+		steps = append(steps, step{At: clock(m.At), Name: "changed", Tone: "wait", Text: "by " + b.who(&m.By) + ", to " + b.long(m.Arguments), Took: "after " + took(m.At.Sub(a.At))})
+	}
 	for _, v := range a.Votes {
 		if a.Quorum <= 1 && a.Resolved != nil {
 			break // the one vote is the resolution

@@ -322,10 +322,16 @@ func (c cleaner) state(call *ledger.Call) string {
 }
 
 func (p *printer) approval(a *ledger.Approval) {
-	p.field(6, "asked", plainText, fmt.Sprintf("%s  approval %s  sha256 %.8s…", stamp(a.At), p.line(a.ApprovalRequested.Approval), p.line(a.Digest)))
+	p.field(6, "asked", plainText, fmt.Sprintf("%s  approval %s  sha256 %.8s…", stamp(a.At), p.line(a.ApprovalRequested.Approval), p.line(a.Original.Digest)))
 	p.field(6, "wanted", plainText, p.wanted(a))
 	for _, s := range a.Shown {
 		p.field(6, "shown", plainText, p.line(fmt.Sprintf("%s %s %s until %s", s.Surface, s.Channel, s.TS, stamp(s.Until))))
+	}
+	for _, v := range a.Void {
+		p.field(6, "vote", faint, fmt.Sprintf("%s %s by %s, void: the arguments were changed after it", stamp(v.At), v.Type, p.who(&v.By)))
+	}
+	for _, m := range a.Amended {
+		p.field(6, "changed", waiting, fmt.Sprintf("%s by %s, sha256 %.8s…, to %s", stamp(m.At), p.who(&m.By), p.line(m.Digest), p.text(m.Arguments)))
 	}
 	for _, v := range a.Votes {
 		p.field(6, "vote", plainText, fmt.Sprintf("%s %s by %s", stamp(v.At), v.Type, p.who(&v.By)))

@@ -151,7 +151,7 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	for text, zh := range chinese {
-		if _, ok := found[text]; !ok && !slices.Contains(recorded, text) {
+		if _, ok := found[text]; !ok && !slices.Contains(recorded, text) && zhRefusals[text] == "" {
 			t.Errorf("nobody asks for %q", text)
 		}
 		if a, b := placeholders(text), placeholders(zh); !slices.Equal(a, b) {

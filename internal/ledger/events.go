@@ -44,13 +44,16 @@ func claim(scope string, parts ...string) Claim {
 }
 
 // The claims that others look up with [Ledger.Claimed].
-func ClaimRun(run string) Claim                { return claim("run", run) }
-func ClaimRunEnd(run string) Claim             { return claim("run_end", run) }
-func ClaimTaken(message int64) Claim           { return claim("message_taken", strconv.FormatInt(message, 10)) }
-func ClaimDecision(run, call string) Claim     { return claim("decision", run, call) }
-func ClaimAsk(run, call string) Claim          { return claim("ask", run, call) }
-func ClaimApproval(approval string) Claim      { return claim("approval", approval) }
-func ClaimResolution(approval string) Claim    { return claim("resolution", approval) }
+func ClaimRun(run string) Claim             { return claim("run", run) }
+func ClaimRunEnd(run string) Claim          { return claim("run_end", run) }
+func ClaimTaken(message int64) Claim        { return claim("message_taken", strconv.FormatInt(message, 10)) }
+func ClaimDecision(run, call string) Claim  { return claim("decision", run, call) }
+func ClaimAsk(run, call string) Claim       { return claim("ask", run, call) }
+func ClaimApproval(approval string) Claim   { return claim("approval", approval) }
+func ClaimResolution(approval string) Claim { return claim("resolution", approval) }
+func ClaimAmendment(approval string, revision int) Claim {
+	return claim("amended", approval, strconv.Itoa(revision))
+}
 func ClaimStart(run, call string) Claim        { return claim("start", run, call) }
 func ClaimFinish(run, call string) Claim       { return claim("finish", run, call) }
 func ClaimRunSettled(run string) Claim         { return claim("run_settled", run) }
@@ -835,7 +838,7 @@ func (b *Pruned) Claims(Event) []Claim        { return nil }
 func (b *Paused) Claims(Event) []Claim        { return nil }
 func (b *Resumed) Claims(Event) []Claim       { return nil }
 func (b *ApprovalAmended) Claims(Event) []Claim {
-	return []Claim{claim("amended", b.Approval, strconv.Itoa(b.Revision))}
+	return []Claim{ClaimAmendment(b.Approval, b.Revision)}
 }
 func (b *ApprovalExtended) Claims(Event) []Claim {
 	return []Claim{claim("extended", b.Approval, strconv.Itoa(b.N))}

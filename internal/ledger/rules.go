@@ -36,7 +36,8 @@ type ruleCall struct {
 }
 
 type ruleAsk struct {
-	digest   string
+	digest   string // of the arguments as they stand
+	revision int    // how often they were changed
 	resolved ResolutionType
 }
 
@@ -151,7 +152,9 @@ func (r *ruleRun) check(e Event) string {
 	case *ApprovalShown:
 		return r.known(b.Approval)
 	case *ApprovalVoted:
-		return r.known(b.Approval)
+		return r.voted(b)
+	case *ApprovalAmended:
+		return r.amended(r.call(e.Call), b)
 	case *ApprovalResolved:
 		return r.resolved(b)
 	case *ToolStarted:
@@ -216,6 +219,29 @@ func (r *ruleRun) known(approval string) string {
 	return ""
 }
 
+func (r *ruleRun) voted(b *ApprovalVoted) string {
+	if a := r.asks[b.Approval]; a != nil && a.revision != b.Revision {
+		return "a vote is about other arguments than those that are asked about"
+	}
+	return r.known(b.Approval)
+}
+
+func (r *ruleRun) amended(c *ruleCall, b *ApprovalAmended) string {
+	a, digest := r.asks[b.Approval], sha256.Sum256([]byte(b.Arguments))
+	switch {
+	case a == nil || a != c.ask:
+		return "the arguments of an approval are changed that nobody asked for"
+	case a.resolved != "" || c.started || c.finished:
+		return "the arguments of an approval are changed that is over"
+	case b.Revision != a.revision+1:
+		return fmt.Sprintf("the arguments are changed for the %d. time after the %d.", b.Revision, a.revision)
+	case b.Digest != hex.EncodeToString(digest[:]):
+		return "its digest is not that of its arguments"
+	}
+	a.digest, a.revision = b.Digest, b.Revision
+	return ""
+}
+
 func (r *ruleRun) resolved(b *ApprovalResolved) string {
 	a := r.asks[b.Approval]
 	switch {
@@ -223,6 +249,8 @@ func (r *ruleRun) resolved(b *ApprovalResolved) string {
 		return "an approval is resolved that nobody asked for"
 	case a.resolved != "":
 		return "an approval is resolved twice"
+	case b.Type == Approved && (a.revision > 0 || b.Digest != "") && b.Digest != a.digest:
+		return "what is approved is not what was asked about"
 	}
 	a.resolved = b.Type
 	return ""

@@ -3,6 +3,7 @@ package slackui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 // cardBlock is the block_id of a card's buttons: which arguments they were clicked for, and how often people had said yes
 // to them by then.
 func cardBlock(a *ledger.Approval) string {
-	return fmt.Sprintf("%s.%d.%d", a.Approval, a.Revision(), len(a.Votes))
+	return blockOf(a, strconv.Itoa(len(a.Votes)))
 }
 
 // reviewBlock is the same for the buttons of a modal.
@@ -197,7 +198,7 @@ func (v *renderer) more(q request, a *ledger.Approval, run *ledger.Run, decidabl
 		return choice(action, a.Approval, label)
 	}
 	options := []*slack.OptionBlockObject{
-		offered(ledger.OfferEdit, decidable && q.secrets == 0, actionEdit, v.t("Edit and Approve…")),
+		offered(ledger.OfferEdit, decidable && v.mayEdit(q, a), actionEdit, v.t("Edit and Approve…")),
 		offered(ledger.OfferGrantThread, decidable, actionGrant, v.t("Allow for This Thread…")),
 		offered(ledger.OfferGrantAlways, decidable, actionGrantAll, v.t("Allow Always…")),
 		offered(ledger.OfferMoreTime, a.Dismissed == "", actionMoreTime, v.t("Give Me More Time")),
@@ -420,7 +421,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	}
 	content = append(content, v.changed(c.Approval)...)
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
-		content = append(content, v.output(c.Finished, run.ID, m)...)
+		content = append(content, v.output(performedOutput(c), run.ID, m)...)
 	}
 	content = append(content, v.whoseAction(run)...)
 	content = append(content, v.askedBy(c.Approval, run))

@@ -121,6 +121,8 @@ func (c *blockChecker) block(b map[string]any) {
 			seen[t["task_id"]] = true
 			c.task(t)
 		}
+	case "input":
+		c.input(b)
 	default:
 		c.bad("block %v", b["type"])
 	}

@@ -203,36 +203,23 @@ func (s subject) fits(c *click) bool {
 
 // decide is a click on Approve or Deny. Its lane waits for the decision alone: what people are told comes beside it.
 func (u *UI) decide(ctx context.Context, c *click) {
+	if c.action == actionApprove && u.critical(c.value) {
+		u.confirm(ctx, c)
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, decideLimit)
 	defer cancel()
-	s, ok, err := u.subject(limited, c)
-	ctx, limited = u.aboutSubject(ctx, s), u.aboutSubject(limited, s)
-	switch {
-	case err != nil:
-		u.logger(ctx).Error("a click could not be looked up", "error", err)
-		u.refuse(ctx, c, u.renderer.t(failedClick))
-		return
-	case !ok:
-		u.disown(ctx, c, u.renderer.t(unknownCard))
-		return
-	case c.modal() && c.subject != c.value, !c.modal() && !s.belongs(c):
-		u.misfit(ctx, c, s)
+	s, ctx, ok := u.onCard(ctx, limited, c)
+	if !ok {
 		return
 	}
-	if !c.modal() && !s.shown && !s.over {
-		u.outbox.adopt(c.value, c.channel, c.ts)
-		err = u.outbox.shown(limited, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
-	}
-	var out approvals.Outcome
-	if err == nil {
-		out, err = u.resolve(limited, c)
-	}
+	out, err := u.resolve(u.aboutSubject(limited, s), c)
 	c.receipt.ack()
 	u.decided(ctx, c, s, out, err)
 }
 
 func (u *UI) resolve(ctx context.Context, c *click) (approvals.Outcome, error) {
-	d := approvals.Decision{Type: ledger.Denied, By: c.by, Received: c.at}
+	d := approvals.Decision{Type: ledger.Denied, By: c.by, Received: c.at, Revision: revisionOf(c.block, c.value)}
 	if c.action == actionApprove {
 		d.Type = ledger.Approved
 	}
@@ -259,7 +246,7 @@ func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Out
 		u.tell(ctx, c.place(), c.by.ID, u.renderer.t(failedClick))
 		return
 	}
-	u.refuse(ctx, c, u.renderer.refusal(err))
+	u.refuse(ctx, c, u.renderer.unheard(err))
 	if _, _, over := approvals.Ended(err); over && s.over && !c.modal() {
 		u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
 	}
@@ -324,16 +311,6 @@ func (u *UI) closeModalWith(ctx context.Context, c *click, block slack.Block) {
 			u.logger(ctx).Warn("a modal could not be updated", "error", err)
 		}
 	})
-}
-
-// lastModal is a modal in which there is nothing left to do.
-func (v *renderer) lastModal(block slack.Block) slack.ModalViewRequest {
-	return slack.ModalViewRequest{
-		Type:   slack.VTModal,
-		Title:  plainText(v.t("Approval")),
-		Close:  plainText(v.t("Close")),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
-	}
 }
 
 func sentenceBlock(sentence string) slack.Block {

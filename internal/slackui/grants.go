@@ -103,7 +103,7 @@ func (u *UI) openGrant(ctx context.Context, c *click) {
 	ctx = u.aboutSubject(ctx, s)
 	switch {
 	case err != nil || !ok:
-		u.disown(ctx, c, unknownCard)
+		u.disown(ctx, c, u.renderer.t(unknownCard))
 		return
 	case c.modal() && c.subject != c.value, !c.modal() && !s.belongs(c):
 		u.misfit(ctx, c, s)
@@ -334,7 +334,7 @@ func (g coverage) lines() []*phrase {
 		lines = append(lines, v.phrase().form("Exactly this call, with exactly these arguments; another one asks", nil))
 	}
 	for i, name := range g.names {
-		named := func(p *phrase) { p.name(v.argument(name)) }
+		named := func(p *phrase) { p.name(v.member(name)) }
 		switch {
 		case g.exact:
 		case slices.Contains(g.form.Any, i):
@@ -358,8 +358,8 @@ func (g coverage) lines() []*phrase {
 	return append(lines, v.phrase().form("Only in this conversation", nil))
 }
 
-// argument is the name of an argument as it is shown: quoted, where there would be nothing to see.
-func (v *renderer) argument(name string) string {
+// member is the name of an argument as it is shown: quoted, where there would be nothing to see.
+func (v *renderer) member(name string) string {
 	if strings.TrimSpace(name) == "" {
 		name = strconv.Quote(name)
 	}
@@ -428,7 +428,7 @@ func (g coverage) boxes() (blocks []slack.Block) {
 	for from := 0; from < len(names); from += maxBoxes {
 		var options, initial []*slack.OptionBlockObject
 		for n := from; n < min(from+maxBoxes, len(names)); n++ {
-			o := slack.NewOptionBlockObject(strconv.Itoa(n), label(cutShown(g.v.argument(names[n]), maxBoxChars)), nil)
+			o := slack.NewOptionBlockObject(strconv.Itoa(n), label(cutShown(g.v.member(names[n]), maxBoxChars)), nil)
 			options = append(options, o)
 			if slices.Contains(g.form.Any, n) {
 				initial = append(initial, o)

@@ -26,15 +26,15 @@ func aboutFile(q *approvals.Request) {
 	q.Preview = ledger.Preview{Summary: "Write a.txt", Target: "a.txt", Kind: "diff", Body: "+hello"}
 }
 
-// choose is a click on something that isn't a button of the card in this test: an entry of its menu.
-func (w *world) choose(user string, card devslack.Message, action string) devslack.Receipt {
+// pick is a click on something that isn't a button of the card in this test: an entry of its menu.
+func (w *world) pick(user string, card devslack.Message, action string) devslack.Receipt {
 	w.t.Helper()
 	return w.click(user, card, actionDeny, claim(map[string]any{"actions": []any{map[string]any{
 		"type": "button", "action_id": action, "block_id": approvalOf(card) + ".0", "value": approvalOf(card),
 	}}}))
 }
 
-func (w *world) submit(user string, v devslack.View, values map[string]map[string]any) devslack.SubmitResult {
+func (w *world) send(user string, v devslack.View, values map[string]map[string]any) devslack.SubmitResult {
 	w.t.Helper()
 	r, err := w.slack.SubmitView(v.ID, devslack.SubmitRequest{User: w.user(user), Values: values})
 	if err != nil {
@@ -56,7 +56,7 @@ func TestAGrantIsGivenWithAnApproval(t *testing.T) {
 		w.agent.shape = aboutFile
 		root := w.say("alice", "@bot `x`")
 		card := w.card(root, 0)
-		w.choose("bob", card, actionGrant)
+		w.pick("bob", card, actionGrant)
 		v := w.modal("bob", "start ")
 		for _, want := range []string{"is exactly ", "There is no other argument", "Only in this conversation", "Write a.txt"} {
 			if !strings.Contains(string(v.Blocks), want) {
@@ -67,7 +67,7 @@ func TestAGrantIsGivenWithAnApproval(t *testing.T) {
 			t.Fatal(err, r)
 		}
 		v = w.modal("bob", ", or missing")
-		if r := w.submit("bob", v, terms("4h", "3")); !r.Acked || len(r.Errors) > 0 {
+		if r := w.send("bob", v, terms("4h", "3")); !r.Acked || len(r.Errors) > 0 {
 			t.Fatalf("%+v", r)
 		}
 		w.eventually("it ran", func() bool { return len(w.agent.ran()) == 1 })
@@ -99,14 +99,14 @@ func TestTicksThatTheWordsAreNotAbout(t *testing.T) {
 		w.agent.shape = aboutFile
 		root := w.say("alice", "@bot `x`")
 		card := w.card(root, 0)
-		w.choose("bob", card, actionGrant)
+		w.pick("bob", card, actionGrant)
 		v := w.modal("bob", "is exactly ")
-		r := w.submit("bob", v, terms("1h", "3", "0", "1"))
+		r := w.send("bob", v, terms("1h", "3", "0", "1"))
 		if r.ResponseAction != "errors" || len(w.events("grant_given")) != 0 || len(w.resolutions()) != 0 {
 			t.Fatalf("%+v", r)
 		}
 		v = w.modal("bob", ", or missing")
-		if r := w.submit("bob", v, nil); len(r.Errors) > 0 || len(w.events("grant_given")) != 1 {
+		if r := w.send("bob", v, nil); len(r.Errors) > 0 || len(w.events("grant_given")) != 1 {
 			t.Errorf("%+v", r)
 		}
 	}, grantable)
@@ -117,18 +117,18 @@ func TestWhatAFormRefuses(t *testing.T) {
 		w.agent.shape = aboutFile
 		root := w.say("alice", "@bot `x`")
 		card := w.card(root, 0)
-		w.choose("alice", card, actionGrant) // asked for it
+		w.pick("alice", card, actionGrant) // asked for it
 		w.whispered("alice", "somebody else has to approve it")
-		w.choose("bob", card, actionGrant)
+		w.pick("bob", card, actionGrant)
 		v := w.modal("bob", "is exactly ")
 		for _, uses := range []string{"0", "1001", "-1", "1.5", "ten"} {
-			if r := w.submit("bob", v, terms("1h", uses)); r.Errors[blockGrantUses] == "" {
+			if r := w.send("bob", v, terms("1h", uses)); r.Errors[blockGrantUses] == "" {
 				t.Errorf("%s uses: %+v", uses, r)
 			}
 		}
 		w.click("bob", card, actionApprove)
 		w.eventually("it is decided", func() bool { return len(w.resolutions()) == 1 })
-		r := w.submit("bob", v, terms("1h", "3"))
+		r := w.send("bob", v, terms("1h", "3"))
 		if !strings.Contains(r.Errors[blockGrantUses], "nothing was granted") || len(w.events("grant_given")) != 0 {
 			t.Errorf("%+v", r)
 		}
@@ -139,12 +139,12 @@ func TestAFormWhileTheJournalCantBeWritten(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.agent.shape = aboutFile
 		root := w.say("alice", "@bot `x`")
-		w.choose("bob", w.card(root, 0), actionGrant)
+		w.pick("bob", w.card(root, 0), actionGrant)
 		v := w.modal("bob", "is exactly ")
 		if err := w.journal.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if r := w.submit("bob", v, terms("1h", "3")); len(r.Errors) == 0 {
+		if r := w.send("bob", v, terms("1h", "3")); len(r.Errors) == 0 {
 			t.Errorf("%+v", r)
 		}
 	}, grantable)
@@ -170,14 +170,14 @@ func TestHostileArgumentsInAForm(t *testing.T) {
 			q.Arguments, q.Preview = string(raw), ledger.Preview{Summary: "<!here> *x*", Kind: "json", Body: string(raw)}
 		}
 		root := w.say("alice", "@bot `x`")
-		w.choose("bob", w.card(root, 0), actionGrantAll)
+		w.pick("bob", w.card(root, 0), actionGrantAll)
 		v := w.modal("bob", "conversation") // Slack took it
 		if strings.Contains(string(v.Blocks), "\u202E") {
 			t.Error("something can't be seen")
 		}
 		all := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
-		w.submit("bob", v, terms("30d", "1000", all...))
-		if r := w.submit("bob", w.modal("bob", ", or missing"), nil); len(r.Errors) > 0 || len(w.events("grant_given")) != 1 {
+		w.send("bob", v, terms("30d", "1000", all...))
+		if r := w.send("bob", w.modal("bob", ", or missing"), nil); len(r.Errors) > 0 || len(w.events("grant_given")) != 1 {
 			t.Errorf("%+v", r)
 		}
 	}, grantable)
@@ -188,12 +188,12 @@ func TestAFormForACommand(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.agent.shape = func(q *approvals.Request) { q.Grantable, q.Exact, q.PolicyHash = true, true, "policy" }
 		root := w.say("alice", "@bot `ls -l`")
-		w.choose("bob", w.card(root, 0), actionGrant)
+		w.pick("bob", w.card(root, 0), actionGrant)
 		v := w.modal("bob", "Exactly this call")
 		if strings.Contains(string(v.Blocks), `"checkboxes"`) {
 			t.Error("it has boxes")
 		}
-		w.submit("bob", v, terms("1h", "3"))
+		w.send("bob", v, terms("1h", "3"))
 		if given := w.events("grant_given"); len(given) != 1 || len(given[0].Body.(*ledger.GrantGiven).Any) != 0 {
 			t.Errorf("%+v", given)
 		}

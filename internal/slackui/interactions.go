@@ -49,16 +49,17 @@ type verb struct {
 
 // verbs are the clicks that mean something. Nobody's click waits for another person's, so lanes are a person's.
 var verbs = map[string]verb{
-	actionApprove: {"approval", onAsk, (*UI).decide},
-	actionDeny:    {"approval", onAsk, (*UI).decide},
-	actionReview:  {"approval", onForm, (*UI).review},
-	actionStop:    {"run", onRun, (*UI).stop},
-
 	actionDenyThis: {"message", onMessage, (*UI).denyThis},
 	actionKeep:     {"message", onMessage, (*UI).keepForLater},
 	actionGrant:    {"approval", onForm, (*UI).openGrant},
 	actionGrantAll: {"approval", onForm, (*UI).openGrant},
 	actionGrantAny: {"form", onForm, (*UI).loosen},
+	actionApprove:  {"approval", onAsk, (*UI).decide},
+	actionDeny:     {"approval", onAsk, (*UI).decide},
+	actionDenyWith: {"approval", onForm, (*UI).denyWith},
+	actionEdit:     {"approval", onForm, (*UI).edit},
+	actionReview:   {"approval", onForm, (*UI).review},
+	actionStop:     {"run", onRun, (*UI).stop},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
@@ -101,6 +102,9 @@ func (s *submission) wrong(fields map[string]string) bool {
 var forms = map[string]func(*UI, context.Context, *submission){
 	shortcutAsk:   (*UI).askedAbout,
 	callbackGrant: (*UI).give,
+	formDeny:      (*UI).denied,
+	formConfirm:   (*UI).confirmed,
+	formEdit:      (*UI).edited,
 }
 
 // shortcuts are the entries that we have in the menu of every message, by callback_id.

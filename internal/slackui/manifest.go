@@ -30,6 +30,7 @@ var methodScopes = map[string][]string{
 	"users.list":                   {"users:read"}, // a person by their name
 	"usergroups.users.list":        {"usergroups:read"},
 	"views.open":                   nil,
+	"views.push":                   nil,
 	"views.update":                 nil,
 	"files.getUploadURLExternal":   {"files:write"}, // a request that is too long for a modal
 	"files.completeUploadExternal": {"files:write"},

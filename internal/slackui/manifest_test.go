@@ -66,6 +66,7 @@ var clientMethods = map[string][]string{
 	"GetUserInfoContext":            {"users.info"},
 	"GetUserGroupMembersContext":    {"usergroups.users.list"},
 	"OpenViewContext":               {"views.open"},
+	"PushViewContext":               {"views.push"},
 	"UpdateViewContext":             {"views.update"},
 	"OpenConversationContext":       {"conversations.open"},
 	"AddReactionContext":            {"reactions.add"},

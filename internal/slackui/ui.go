@@ -22,6 +22,9 @@ type Agent interface {
 	Receive(ctx context.Context, e ledger.Event) (ledger.Event, error)
 	// Stop ends a run. It returns a *approvals.RefusedError if that person may not.
 	Stop(ctx context.Context, run string, by ledger.Actor) error
+	// Amend changes the arguments of a pending ask, and approves it like this where that person's approval counts. Besides
+	// what [approvals.Registry.Amend] says, the error can be an *approvals.UnfitError.
+	Amend(ctx context.Context, approvalID string, e approvals.Edit) (approvals.Outcome, error)
 }
 
 // A Config says what a [UI] is between.

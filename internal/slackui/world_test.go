@@ -400,6 +400,8 @@ type scripted struct {
 	slow     time.Duration // what a Stop takes
 	working  time.Duration // what a tool takes
 	shape    func(*approvals.Request)
+	risk     string // of every ask
+	tools    string // the run's tools, with their schemas
 	argument string // instead of what stands in backticks: a message can't be as long as an argument
 }
 
@@ -444,6 +446,16 @@ func (a *scripted) Stop(ctx context.Context, run string, by ledger.Actor) error 
 	return nil
 }
 
+// Amend takes any arguments.
+func (a *scripted) Amend(ctx context.Context, approvalID string, e approvals.Edit) (approvals.Outcome, error) {
+	var args struct{ Command string }
+	_ = json.Unmarshal([]byte(e.Arguments), &args)
+	return a.w.registry.Amend(ctx, approvalID, approvals.Amendment{
+		Edit: e, Reason: "it changes something", Risk: a.risk,
+		Preview: ledger.Preview{Summary: "Run " + args.Command, Target: args.Command, Kind: "command", Body: args.Command},
+	})
+}
+
 func (a *scripted) end(cause error) {
 	a.abort(cause)
 	a.wg.Wait()
@@ -472,7 +484,7 @@ func (a *scripted) work(e ledger.Event, m *ledger.MessageReceived) {
 		}
 	}
 	who := []ledger.Person{e.Actor.Person()}
-	if !a.put(run, e.Session, "", &ledger.RunStarted{Message: e.Seq, Place: m.Place, Requesters: who, Model: "script", Mode: "interactive"}) {
+	if !a.put(run, e.Session, "", &ledger.RunStarted{Message: e.Seq, Place: m.Place, Requesters: who, Model: "script", Mode: "interactive", Tools: json.RawMessage(a.tools)}) {
 		return
 	}
 	var calls []ledger.ToolCall
@@ -505,6 +517,7 @@ func (a *scripted) call(ctx context.Context, run, session string, place ledger.P
 		Key: approvals.Key{Run: run, Call: c.ID}, Session: session, Tool: c.Name, ToolHash: sum("shell"), Arguments: c.Arguments,
 		Preview: ledger.Preview{Summary: "Run " + args.Command, Target: args.Command, Kind: "command", Body: args.Command},
 		Reason:  "it changes something", Place: place, Requesters: who, Surfaces: surfaces, Timeout: a.timeout,
+		Risk: a.risk, Offers: []ledger.Offer{ledger.OfferEdit},
 	}
 	if a.shape != nil {
 		a.shape(&q)
@@ -523,6 +536,10 @@ func (a *scripted) call(ctx context.Context, run, session string, place ledger.P
 	case res.Type == ledger.Denied:
 		denied(res.Source, res.Reason)
 	default:
+		if res.EditedBy != nil {
+			c.Arguments = res.Arguments
+			_ = json.Unmarshal([]byte(c.Arguments), &args)
+		}
 		if !a.put(run, session, c.ID, &ledger.ToolStarted{Tool: c.Name, Digest: sum(c.Arguments)}) {
 			return
 		}
