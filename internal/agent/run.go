@@ -64,7 +64,7 @@ func (r *run) target(c ledger.ToolCall) target { return target{session: r.sessio
 // work takes a message and works it off to its end, whatever happens on the way.
 func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 	defer a.done(msg)
-	r, err := a.take(ctx, msg)
+	r, err := a.turn(ctx, msg)
 	if err != nil || r == nil {
 		if err != nil {
 			a.Logger.Error("a message could not be taken; it waits in the journal", "session", msg.Session, "message", msg.Seq, "error", err)
@@ -94,7 +94,8 @@ func (r *run) workOff(ctx context.Context) (*ledger.RunFinished, error) {
 	return r.rounds(ctx)
 }
 
-// take records that the message's turn has come. It returns nil if the message was taken before.
+// take records that the message's turn has come. It returns nil if the message was taken before, and a
+// [*approvals.PausedError] if nothing may start now.
 func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 	m := msg.Body.(*ledger.MessageReceived)
 	r := &run{Agent: a, id: firstOf(m.RunID, "run_"+uuid.NewString()), session: msg.Session, policy: a.policyFor(m), tools: a.Tools.Set(), asked: m.Ask}
@@ -118,7 +119,10 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 		if m.Ask != nil {
 			r.started.Program, r.started.Model, r.started.System, r.started.Tools = m.Ask.Program, "", "", nil
 		}
-		_, err = a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
+		err = a.Approvals.Unpaused(func() error {
+			_, err := a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
+			return err
+		})
 		var conflict *ledger.ConflictError
 		switch {
 		case err == nil:

@@ -46,6 +46,7 @@ type Request struct {
 type Settings struct {
 	Approvers    Approvers     // who may approve; zero: nobody
 	Requesters   Approvers     // who may start runs; zero: full members
+	Operators    Approvers     // who may pause and resume; zero: nobody but on the machine
 	Quorum       int           // how many different people have to approve; zero: 1
 	Timeout      time.Duration // how long people have, from the first showing; zero: 2 minutes
 	ShowWithin   time.Duration // how long the surfaces have to show an ask; zero: 1 minute

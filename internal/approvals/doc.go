@@ -29,5 +29,6 @@
 //   - A person has one vote, and the last vote and the resolution are one append. Somebody who approved may still deny:
 //     their denial is in the resolution.
 //   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
+//   - During a pause nothing is asked and nothing is approved, in the order of the journal ([Registry.Unpaused]).
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals
