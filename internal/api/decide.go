@@ -97,6 +97,9 @@ func (s *Server) undecided(key approvals.Key, err error) error {
 		return &problem{status: http.StatusNotFound, code: "NOT_FOUND", message: fmt.Sprintf(
 			"No pending approval found for run %s and tool call %s. It may have already been resolved or timed out.", clean(key.Run), clean(key.Call))}
 	}
+	if p, ok := errors.AsType[*approvals.PausedError](err); ok {
+		return s.paused(p.Pause)
+	}
 	if p, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		return forbidden("NOT_ALLOWED", p.Reason).with("approvers", p.Allowed)
 	}
