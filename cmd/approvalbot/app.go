@@ -51,7 +51,7 @@ type app struct {
 	hangups   <-chan os.Signal
 	own       []net.Addr
 	control   net.Listener // for operators on the machine; nil: there is none
-	head      int64 // of the journal when it was opened: what follows is this process's doing
+	head      int64        // of the journal when it was opened: what follows is this process's doing
 	modelName string
 	modelHTTP *http.Client
 }
@@ -120,7 +120,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.slack = slackui.New(slackui.Config{
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Agent: a.agent, Channels: s.Channels,
-		Language: s.Language, Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
+		Language: s.Language, ApprovalsChannel: s.ApprovalsChannel, Conditions: a.conditions, Facts: a.facts, Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.watch(cfg.Tools.Set())
 	return a, a.serveAPI(client, cfg.Policy.Current(), w)

@@ -208,7 +208,7 @@ func (c devCmd) settings() (Settings, error) {
 // manifest doesn't ask for fails in dev already.
 func manifestApp() devslack.App {
 	scopes, events := slackui.Granted()
-	return devslack.App{BotScopes: scopes, BotEvents: events, MessagesTab: true}
+	return devslack.App{BotScopes: scopes, BotEvents: events, Commands: slackui.Commands(), HomeTab: true, MessagesTab: true}
 }
 
 // fromWorkspace takes tokens and channels from the local Slack.

@@ -312,3 +312,17 @@ func (r *Registry) unpaused(d Decision, record func() error) error {
 	}
 	return err
 }
+
+// MaySee tells whether somebody may be told what is going on in the conversations that they are in: full members only. If
+// not, the error is a [*RefusedError].
+func (r *Registry) MaySee(ctx context.Context, by ledger.Actor) error {
+	const act = "use this"
+	q := question{act: act}
+	if by.Kind != ledger.ActorUser {
+		return q.refuse("Only people can %s.", act)
+	}
+	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	_, err := r.fullMember(lookups, q, by.Person(), act)
+	return err
+}

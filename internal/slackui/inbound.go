@@ -56,6 +56,9 @@ type remark struct {
 
 // event takes in an event, in the socket's goroutine.
 func (u *UI) event(ctx context.Context, d eventDelivery) {
+	if u.opened(d) {
+		return
+	}
 	n, ok := u.remark(d)
 	if !ok {
 		d.receipt.ack()
@@ -201,6 +204,10 @@ func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, s
 		return m, escape(why)
 	}
 	m.Text = u.text(ctx, n.text)
+	if p, paused := u.approvals.Paused(); paused && asks {
+		m.Disposition, m.Reason = ledger.Refused, p.Clause()
+		return m, u.renderer.pausedSentence(p, false)
+	}
 	switch {
 	case !asks:
 		m.Disposition = ledger.Context

@@ -31,6 +31,7 @@ var methodScopes = map[string][]string{
 	"usergroups.users.list":        {"usergroups:read"},
 	"views.open":                   nil,
 	"views.update":                 nil,
+	"views.publish":                nil,             // the Home tab
 	"files.getUploadURLExternal":   {"files:write"}, // a request that is too long for a modal
 	"files.completeUploadExternal": {"files:write"},
 }
@@ -42,7 +43,11 @@ var eventScopes = map[string]string{
 	"message.channels": "channels:history",
 	"message.groups":   "groups:history",
 	"message.im":       "im:history",
+	"app_home_opened":  "", // needs none
 }
+
+// commandScope is what slash commands need.
+const commandScope = "commands"
 
 // Manifest is the Slack app manifest, in YAML: what approvalbot needs and nothing
 // else. The app-level token for Socket Mode is made by hand; Slack has no field
@@ -59,12 +64,17 @@ display_information:
   background_color: "#1f2937"
 features:
   app_home:
-    home_tab_enabled: false
+    home_tab_enabled: true
     messages_tab_enabled: true
     messages_tab_read_only_enabled: false
   bot_user:
     display_name: %[1]s
     always_online: true
+  slash_commands:
+    - command: %[4]s
+      description: What waits for your approval, and the brakes
+      usage_hint: "[mine | all | grants | stop RUN | help]"
+      should_escape: true
 oauth_config:
   scopes:
     bot:
@@ -76,19 +86,21 @@ oauth_config:
   org_deploy_enabled: false
   socket_mode_enabled: true
   token_rotation_enabled: false
-`, name, yamlList(6, scopes()), yamlList(6, slices.Sorted(maps.Keys(eventScopes))))
+`, name, yamlList(6, scopes()), yamlList(6, slices.Sorted(maps.Keys(eventScopes))), commandName)
 }
 
 // scopes are all bot scopes that are needed, each once.
 func scopes() []string {
-	needed := map[string]bool{}
+	needed := map[string]bool{commandScope: true}
 	for _, list := range methodScopes {
 		for _, s := range list {
 			needed[s] = true
 		}
 	}
 	for _, s := range eventScopes {
-		needed[s] = true
+		if s != "" {
+			needed[s] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(needed))
 }

@@ -40,7 +40,7 @@ func TestScopes(t *testing.T) {
 	list, _, _ = strings.Cut(list, "settings:")
 	asked := strings.Fields(strings.ReplaceAll(list, "- ", ""))
 	needed := []string{
-		"app_mentions:read", "channels:history", "channels:read", "chat:write", "files:write", "groups:history",
+		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands", "files:write", "groups:history",
 		"groups:read", "im:history", "im:read", "usergroups:read", "users:read",
 	}
 	if d := cmp.Diff(needed, asked); d != "" {
@@ -66,6 +66,8 @@ var clientMethods = map[string][]string{
 	"GetUserGroupMembersContext":    {"usergroups.users.list"},
 	"OpenViewContext":               {"views.open"},
 	"UpdateViewContext":             {"views.update"},
+	"PublishViewContext":            {"views.publish"},
+	"SendMessageContext":            {}, // by an address that came with a command or a click: no method
 	"UploadFileContext":             {"files.getUploadURLExternal", "files.completeUploadExternal"},
 }
 

@@ -43,6 +43,9 @@ func (c *Recheck) Event(e ledger.Event) error {
 // settled compares the rendering that the journal gives with the one that Slack confirmed.
 func (c *Recheck) settled(e ledger.Event, b *ledger.MessageSettled) error {
 	t := c.book.things[b.Thing]
+	if pause, channel, ok := pauseOf(b.Thing); ok && c.book.pauses[pause] != nil && channel == b.Channel {
+		t = &thing{Thing: b.Thing} // where it had to be said depends on more than the journal; what was said doesn't
+	}
 	switch {
 	case b.Renderer != rendererVersion:
 		c.Other++

@@ -81,6 +81,8 @@ type book struct {
 	byRun   map[string][]*thing
 	dirty   map[*thing]bool     // may have to be sent, recorded or settled
 	writing map[string]*writing // by run: what its model writes at the moment
+	pauses  map[int64]*pausing  // by Seq: those whose notices may still change
+	pause   *pausing            // the one that holds; nil: none
 	orders  int64
 	upTo    int64 // Seq of the last event read
 }
@@ -88,7 +90,7 @@ type book struct {
 func newBook() *book {
 	return &book{
 		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{},
-		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{},
+		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{}, pauses: map[int64]*pausing{},
 	}
 }
 
@@ -98,6 +100,9 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 	switch body := e.Body.(type) {
 	case *ledger.MessageReceived:
 		b.received(e, body)
+		return
+	case *ledger.Paused, *ledger.Resumed:
+		b.paused(e)
 		return
 	case *ledger.RunStarted:
 		if body.Place.Channel == "" {
@@ -296,6 +301,13 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 	case kindProgress:
 		id, _ := strconv.ParseInt(t.ID, 10, 64)
 		out, final = r.progressNow(b.mail[id], run, b.writing[t.run]), r.progressFinal(run)
+		if run == nil && b.pause != nil {
+			out = r.held(t.Thing, b.pause)
+		}
+	case kindNotice:
+		if p := b.pausingOf(t); p != nil {
+			out, final = r.notice(p, t.Thing), !p.resumed.IsZero()
+		}
 	case kindCard:
 		c := run.Call(t.call)
 		until = deadline(t, c.Approval, now)

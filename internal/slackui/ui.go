@@ -33,8 +33,14 @@ type Config struct {
 	Channels  []string         // where runs may be started; empty: wherever the bot is
 	Redactor  *redact.Redactor // nil: one that knows patterns only
 	Language  language.Language
-	Grace     time.Duration // how long the last updates may take after ctx has ended; zero: 5 seconds
-	Logger    *slog.Logger  // nil: silent
+
+	ApprovalsChannel string             // where approvals are collected; empty: nowhere
+	Grants           Grants             // what people have allowed in advance; nil: nothing can be
+	Conditions       func() []Condition // what has to be well, for operators; nil: nothing is said
+	Facts            func() []Fact      // the settings that matter, for operators; nil: nothing is said
+
+	Grace  time.Duration // how long the last updates may take after ctx has ended; zero: 5 seconds
+	Logger *slog.Logger  // nil: silent
 }
 
 const defaultGrace = 5 * time.Second
@@ -55,6 +61,12 @@ type UI struct {
 	replies *lanes // what follows from them
 	outbox  *outbox
 	threads *threads
+	home    *homes
+	began   int64 // Seq of the journal when this process began to follow it
+
+	grants     Grants
+	conditions func() []Condition
+	facts      func() []Fact
 
 	tellMu sync.Mutex
 	tells  bucket
@@ -67,6 +79,7 @@ func New(cfg Config) *UI {
 		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, agent: cfg.Agent, channels: cfg.Channels,
 		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
 		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
+		home: newHomes(), grants: cfg.Grants, conditions: cfg.Conditions, facts: cfg.Facts,
 	}
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
@@ -80,6 +93,7 @@ func New(cfg Config) *UI {
 	}
 	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, botUser: u.client.BotUser}
 	u.outbox = newOutbox(u.client, u.journal, u.approvals, u.renderer, u.log)
+	u.outbox.approvalsChannel, u.outbox.heard = cfg.ApprovalsChannel, u.home.heard
 	u.socket = newSocket(u.client)
 	return u
 }
@@ -102,6 +116,7 @@ func (u *UI) Run(ctx context.Context) error {
 	if err := u.outbox.load(ctx); err != nil {
 		return err
 	}
+	u.began = u.outbox.read()
 	u.socket.onEvent = func(e eventDelivery) { u.event(work, e) }
 	u.socket.onClick = func(c slack.InteractionCallback, r *receipt) { u.interact(work, c, r) }
 	u.socket.onCommand = func(c slack.SlashCommand, r *receipt) { u.command(work, c, r) }
@@ -117,6 +132,7 @@ func (u *UI) Run(ctx context.Context) error {
 	part(u.outbox.follow)
 	part(u.outbox.run)
 	part(u.socket.run)
+	part(u.keepHomes)
 
 	select {
 	case <-ctx.Done():

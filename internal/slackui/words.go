@@ -337,6 +337,9 @@ func count(n int, one, many string) string {
 // refusal is the private sentence, in mrkdwn, for a person whose click had no
 // effect.
 func (v *renderer) refusal(err error) string {
+	if e, ok := errors.AsType[*approvals.PausedError](err); ok {
+		return v.pausedSentence(e.Pause, e.Ask)
+	}
 	if e, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		s := escape(sentence(v.line(e.Reason, maxReasonChars), "You can't do that here"))
 		if who := allowed(e.Allowed); who != "" {
