@@ -230,7 +230,7 @@ func (s *controlState) tellPause(w io.Writer, stopped bool) {
 	case s.Runs > 0:
 		fmt.Fprintf(w, "%s not ended and may go on with what needs no approval; --stop-runs ends them\n", countedAre(s.Runs, "run"))
 	}
-	if s.Asks > 0 {
+	if s.Asks > 0 && !stopped { // those of runs that are stopped are being closed
 		fmt.Fprintf(w, "%s for people; until their time is over they can be denied, not approved\n", countedVerb(s.Asks, "ask", "waits", "wait"))
 	}
 	fmt.Fprintln(w, "to go on: approvalbot resume")

@@ -34,7 +34,6 @@ var zhOperate = map[string]string{
 	"There is too much going on. Please try again in a moment.":                 "当前请求过多。请稍后重试。",
 
 	// Buttons of operators, and what they ask before.
-	"Pause approvalbot":  "暂停 approvalbot",
 	"Pause approvalbot?": "暂停 approvalbot？",
 	"No run starts, nobody is asked and nothing can be approved until it is resumed. The channels are told.": "恢复之前，不会启动任何任务，不会征求批准，也无法批准任何请求。相关频道会收到通知。",
 	"Pause":               "暂停",

@@ -237,7 +237,11 @@ func (v *renderer) homeAsk(run *ledger.Run, c *ledger.Call, link string, paused 
 	}
 	buttons = append(buttons, label(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), v.tf("Deny: %s", short(q.summary, 55))))
 	if link != "" {
-		blocks = append(blocks, note("<"+link+"|"+v.t("Open it in its conversation")+">"))
+		where := "<" + escape(link) + "|" + v.t("Open it in its conversation") + ">"
+		if at := askPlace(a, run.Started.Place).Channel; channelID.MatchString(at) { // the card says "this channel"
+			where = "<#" + at + "> · " + where
+		}
+		blocks = append(blocks, note(where))
 	}
 	return append(blocks, slack.NewActionBlock(fmt.Sprintf("%s.home.%d", a.Approval, len(a.Votes)), buttons...))
 }

@@ -233,7 +233,7 @@ func (v *renderer) confirming(b *slack.ButtonBlockElement, title, text, yes stri
 }
 
 func (v *renderer) pauseButton() slack.BlockElement {
-	return v.confirming(button(actionPause, "now", v.t("Pause approvalbot"), slack.StyleDefault), v.t("Pause approvalbot?"),
+	return v.confirming(button(actionPause, "now", v.t("Pause"), slack.StyleDefault), v.t("Pause approvalbot?"),
 		v.t("No run starts, nobody is asked and nothing can be approved until it is resumed. The channels are told."), v.t("Pause"))
 }
 

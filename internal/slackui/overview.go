@@ -3,6 +3,7 @@ package slackui
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -136,6 +137,9 @@ func (u *UI) grantsFor(ctx context.Context, by ledger.Actor, all bool) (mine []G
 	return mine
 }
 
+// channelID is one that Slack shows as a link: people's conversations are none.
+var channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,30}$`)
+
 // permalink is the address of a message.
 func (c *Client) permalink(channel, ts, thread string) string {
 	link := strings.TrimRight(c.URL, "/") + "/archives/" + channel + "/p" + strings.ReplaceAll(ts, ".", "")
@@ -186,7 +190,7 @@ func (o *outbox) runLine(s sight) (*slack.RichTextSection, bool) {
 		return nil, false
 	}
 	v := o.renderer
-	words := strings.TrimPrefix(v.about(o.book.mail[run.Started.Message]), " · ")
+	words := cutShown(strings.TrimPrefix(v.about(o.book.mail[run.Started.Message]), " · "), maxNameChars)
 	if words == "" {
 		words = v.t("A run")
 	}
