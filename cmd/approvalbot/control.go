@@ -90,9 +90,10 @@ func ownDirectory(dir string) error {
 		return fmt.Errorf("the directory of the control socket can't be made: %w", err)
 	}
 	info, err := os.Lstat(dir)
-	switch s, ok := info.Sys().(*syscall.Stat_t); {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("the directory of the control socket: %w", err)
+	}
+	switch s, ok := info.Sys().(*syscall.Stat_t); {
 	case !info.IsDir() || !ok || int(s.Uid) != os.Getuid():
 		return fmt.Errorf("%s is not a directory of our own", dir)
 	case info.Mode().Perm()&0o077 != 0:

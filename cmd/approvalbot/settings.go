@@ -34,7 +34,7 @@ type Settings struct {
 	Channels    []string          `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
 	Requesters  []string          `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
 	TrustedBots []string          `envconfig:"APPROVALBOT_TRUSTED_BOTS" desc:"other bots and workflows that may start runs: a list of bot ids, B…. They never approve anything"`
-	Operators   []string          `envconfig:"APPROVALBOT_OPERATORS" desc:"who may pause approvalbot and sees its health and settings in its Home tab: a list of U…, S… (in dev every member; on the machine approvalbot pause needs nobody listed)"`
+	Operators   []string          `envconfig:"APPROVALBOT_OPERATORS" desc:"who may pause approvalbot and stop any run, and sees its health and settings in its Home tab: a list of U…, S… (in dev every member; approvalbot pause on the machine needs nobody listed)"`
 	Language    language.Language `envconfig:"APPROVALBOT_LANGUAGE" default:"en" desc:"what the bot speaks in Slack: en (English) or zh (Simplified Chinese)"`
 
 	Approvers []string      `group:"Who approves, and until when" envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel): a list of user ids U…, user group ids S…, channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), and requester (people may approve what they asked for themselves)"`
