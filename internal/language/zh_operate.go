@@ -9,7 +9,7 @@ var zhOperate = map[string]string{
 	" It had been paused by {who}, {at}.":             "此前由 {who} 于 {at} 暂停。",
 	"Waiting: approvalbot was paused by {who}, {at}.": "等待中：approvalbot 已由 {who} 于 {at} 暂停。",
 	" This starts when it is resumed.":                "恢复后即会开始。",
-	" Why: {reason}":                                  "原因：{reason}",
+	" Why: {reason}.":                                 "原因：{reason}。",
 	"{name} (on the machine)":                         "{name}（在服务器上）",
 	"%s (on the machine)":                             "%s（在服务器上）",
 	"approvalbot was paused by %s, %s.":               "approvalbot 已由 %s 于 %s 暂停。",

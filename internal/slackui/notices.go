@@ -293,11 +293,8 @@ func (v *renderer) held(id ledger.Thing, p *pausing) rendering {
 
 // reason adds the operator's words, if there are any.
 func (v *renderer) reason(p *phrase, reason string) {
-	if reason = strings.TrimSpace(reason); reason != "" {
-		p.form(" Why: {reason}", slots{"reason": func(p *phrase) { p.tell(reason, maxReasonChars) }})
-		if !strings.HasSuffix(reason, ".") {
-			p.say(".")
-		}
+	if reason = strings.TrimRight(strings.TrimSpace(reason), ".。"); reason != "" {
+		p.form(" Why: {reason}.", slots{"reason": func(p *phrase) { p.tell(reason, maxReasonChars) }})
 	}
 }
 
