@@ -354,16 +354,17 @@ func TestDecidedEverywhereAtOnce(t *testing.T) {
 			thread := w.ask("alice", "run `printf ok > "+file+"`")
 			_, view := w.home("bob")
 			card, run := w.card(thread), w.lastRun()
+			id := card.buttons["approve"] // named, because whoever is faster takes the others' buttons away
 			p := w.client("local-test")
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_, err := w.slack.ViewAction(view.ID, devslack.ActionRequest{User: w.user("bob"), ActionID: "approve"})
+				_, err := w.slack.ViewAction(view.ID, devslack.ActionRequest{User: w.user("bob"), ActionID: "approve", Value: id})
 				if err != nil {
 					t.Error(err)
 				}
 			})
 			wg.Go(func() {
-				_, err := w.slack.Click(context.Background(), devslack.ActionRequest{User: w.user("carol"), Channel: w.general(), TS: card.ts, ActionID: "deny"})
+				_, err := w.slack.Click(context.Background(), devslack.ActionRequest{User: w.user("carol"), Channel: w.general(), TS: card.ts, ActionID: "deny", Value: id, BlockID: id + ".0"})
 				if err != nil {
 					t.Error(err)
 				}
