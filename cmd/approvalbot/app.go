@@ -52,7 +52,8 @@ type app struct {
 	metrics   *metrics.Metrics
 	hangups   <-chan os.Signal
 	own       []net.Addr
-	head      int64 // of the journal when it was opened: what follows is this process's doing
+	control   net.Listener // for operators on the machine; nil: there is none
+	head      int64        // of the journal when it was opened: what follows is this process's doing
 	modelName string
 	modelHTTP *http.Client
 }
@@ -66,6 +67,8 @@ type wiring struct {
 	redactor *redact.Redactor
 	hangups  <-chan os.Signal // SIGHUP: read the policy file again; nil: never
 	own      []net.Addr       // what this process listens on, besides what the settings say
+
+	control func(dataDir string) (net.Listener, error) // makes the control socket; nil: there is none
 }
 
 // newApp wires the bot and ends what an earlier process left open. Nothing is heard or said before [app.run].
@@ -85,6 +88,12 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return len(hits) > 0 || string(w.redactor.JSON([]byte(text))) != text
 	}
 	s = a.settings
+	if w.control != nil { // now that the journal is ours, so is its socket
+		if a.control, err = w.control(s.DataDir); err != nil {
+			w.log.Warn("there is no control socket, so approvalbot pause can't reach this process", "error", err)
+			a.control, err = nil, nil
+		}
+	}
 	client, err := slackui.Connect(ctx, slackui.ClientConfig{
 		BotToken: s.BotToken, AppToken: s.AppToken, APIURL: s.APIURL, HTTPClient: w.http, Dialer: w.dialer, Logger: w.log,
 		Observer: a.metrics,
@@ -97,6 +106,12 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 		return nil, err
 	}
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
+	if err := a.approvals.LoadPause(ctx, a.journal); err != nil {
+		return nil, err
+	}
+	if p, paused := a.approvals.Paused(); paused {
+		w.log.Warn("approvalbot is paused: nothing starts until it is resumed", "by", p.By.Person().ID, "since", p.At)
+	}
 	a.people = &rollCall{settings: s, client: client, rules: a.rules, actions: a.actions, log: w.log}
 	if a.grants, err = approvals.NewGrants(ctx, a.journal, a.approvals, a.inForce(cfg), w.log); err != nil {
 		return nil, err
@@ -114,7 +129,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	}
 	a.slack = slackui.New(slackui.Config{
 		Client: client, Ledger: a.journal, Approvals: a.approvals, Grants: a.grants, Agent: a.agent, Channels: s.Channels,
-		Language: s.Language, Tools: toolNames(cfg.Tools), Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
+		Language: s.Language, Tools: toolNames(cfg.Tools), ApprovalsChannel: s.ApprovalsChannel, Conditions: a.conditions, Facts: a.facts, Redactor: w.redactor, Grace: flushGrace, Logger: w.log,
 	})
 	a.watch(cfg.Tools.Set())
 	return a, a.serveAPI(client, cfg.Policy.Current(), w)
@@ -131,7 +146,10 @@ func (a *app) checks() []api.Check {
 
 // watch lets the metrics ask what stands at a moment.
 func (a *app) watch(set *tools.Set) {
-	s := metrics.Sources{Waiting: a.approvals.Waiting, Backlog: a.slack.Backlog}
+	s := metrics.Sources{Waiting: a.approvals.Waiting, Backlog: a.slack.Backlog, Paused: func() bool {
+		_, paused := a.approvals.Paused()
+		return paused
+	}}
 	for _, spec := range set.Specs() {
 		s.Tools = append(s.Tools, spec.Name)
 	}
@@ -230,6 +248,7 @@ func (a *app) run(ctx context.Context, ln net.Listener) error {
 		defer stopWork()
 		return a.api.Run(outer, ln)
 	})
+	g.Go(func() error { return a.serveControl(outer) })
 	g.Go(func() error {
 		a.rules.obey(work, a.hangups)
 		return nil
@@ -265,6 +284,11 @@ func (a *app) modelled() error {
 // close lets go of what the app holds. The journal logs its head: known elsewhere, it shows a cut tail.
 func (a *app) close() {
 	a.profiles.close()
+	if a.control != nil {
+		if err := a.control.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			a.log.Warn("the control socket could not be closed", "error", err)
+		}
+	}
 	if a.builtin != nil {
 		if err := a.builtin.Close(); err != nil {
 			a.log.Warn("the workspace could not be closed", "error", err)

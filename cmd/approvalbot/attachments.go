@@ -17,7 +17,7 @@ const maxAttachment = 20 << 20
 // attachments bring files from Slack into the workspace.
 type attachments struct{ app *app }
 
-func (a attachments) Save(ctx context.Context, message ledger.Event, f ledger.File) (saved ledger.FileSaved) {
+func (a attachments) Save(ctx context.Context, workspace string, message ledger.Event, f ledger.File) (saved ledger.FileSaved) {
 	m, ok := message.Body.(*ledger.MessageReceived)
 	if !ok || m.Origin.TS == "" {
 		saved.Error = "It did not come with a message in Slack."
@@ -27,7 +27,12 @@ func (a attachments) Save(ctx context.Context, message ledger.Event, f ledger.Fi
 	if name == "" {
 		name = f.ID
 	}
-	up, err := a.app.builtin.Upload(ctx, m.Origin.TS, name, func(w io.Writer) error {
+	in := a.app.toolsIn(workspace)
+	if in == nil {
+		saved.Error = "The workspace is not open."
+		return saved
+	}
+	up, err := in.Upload(ctx, m.Origin.TS, name, func(w io.Writer) error {
 		return a.app.slack.Download(ctx, f.ID, maxAttachment, w)
 	})
 	if err != nil {

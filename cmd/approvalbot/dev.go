@@ -136,6 +136,9 @@ func (c devCmd) Run(ctx context.Context) error {
 	}
 	local.InstallApp(manifestApp())
 	s.fromWorkspace(local.Workspace(), "http://"+slackLn.Addr().String()+"/api/")
+	if len(s.Operators) == 0 { // so that a pause can be tried
+		s.Operators = members(local.Workspace())
+	}
 	r := redact.New(s.secrets()...)
 	log := newLogger(s.LogLevel, r, os.Stderr, false)
 
@@ -146,7 +149,7 @@ func (c devCmd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	w := wiring{log: log, redactor: r, own: []net.Addr{slackLn.Addr(), apiLn.Addr()}}
+	w := wiring{log: log, redactor: r, own: []net.Addr{slackLn.Addr(), apiLn.Addr()}, control: listenControl}
 	if s.PolicyFile != "" { // else closing the terminal would leave it running, for nothing
 		w.hangups = hangups()
 	}
@@ -218,6 +221,16 @@ func (s *Settings) fromWorkspace(w devslack.Workspace, apiURL string) {
 	if len(s.Channels) == 0 && len(w.Channels) > 0 {
 		s.openChannels = []string{w.Channels[0].ID} // its members count under "channel"; the bot still listens everywhere
 	}
+}
+
+// members are the full members of the local workspace.
+func members(w devslack.Workspace) (ids []string) {
+	for _, u := range w.Users {
+		if u.Kind == devslack.KindMember {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids
 }
 
 // welcome makes the workspace of dev with a file in it, so that there is something to read.

@@ -30,6 +30,10 @@ type cli struct {
 	Ask     askCmd     `cmd:"" group:"script" help:"Ask for permission from a script or CI job; exits 0 only when it was approved."`
 	Outcome outcomeCmd `cmd:"" group:"script" help:"Report how an approved action went."`
 
+	Pause  pauseCmd  `cmd:"" group:"brake" help:"Stop everything new: no run starts, nothing can be approved. Works without Slack."`
+	Resume resumeCmd `cmd:"" group:"brake" help:"End the pause."`
+	Status statusCmd `cmd:"" group:"brake" help:"Say whether the bot runs, is paused, and how it is."`
+
 	Audit  auditCmd  `cmd:"" group:"journal" help:"Read the journal: what was asked, decided and done."`
 	Grants grantsCmd `cmd:"" group:"journal" help:"List what people have allowed in advance, and what became of it."`
 	Backup backupCmd `cmd:"" group:"journal" help:"Copy the journal to a file, also while the bot runs."`
@@ -79,6 +83,7 @@ func run(ctx context.Context, args []string) error {
 			{Key: "run", Title: "Run it:"},
 			{Key: "setup", Title: "Set it up:"},
 			{Key: "script", Title: "From scripts:"},
+			{Key: "brake", Title: "Hold it:"},
 			{Key: "journal", Title: "What happened:"},
 		}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

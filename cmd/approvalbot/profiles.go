@@ -164,6 +164,24 @@ func (c *cabinet) For(_ context.Context, place ledger.Place, session string) (ag
 	return out, nil
 }
 
+// toolsIn are the built-in tools of the workspace that a run works in; nil if there are none.
+func (a *app) toolsIn(workspace string) *tools.Builtin {
+	if a.profiles == nil {
+		return a.builtin
+	}
+	a.profiles.mu.Lock()
+	defer a.profiles.mu.Unlock()
+	for _, d := range a.profiles.drawer {
+		if d.builtin.Dir() == workspace {
+			return d.builtin
+		}
+	}
+	if workspace != a.builtin.Dir() {
+		return nil // what isn't open is nobody's
+	}
+	return a.builtin
+}
+
 // ready sees to it that the workspace of a profile is there.
 func ready(p profiles.Profile) error {
 	info, err := os.Stat(p.Workspace)

@@ -71,6 +71,7 @@ func (a *app) readRest(ctx context.Context, after int64) {
 
 func (a *app) observe(e ledger.Event) {
 	a.metrics.Observe(e)
+	a.approvals.Heard(e)
 	logEvent(a.log, e, a.metrics.Tool)
 }
 
@@ -137,6 +138,8 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 		return []slog.Attr{word("grant", b.Grant), word("by", e.Actor.Person().ID)}
 	case *ledger.ApprovalAmended:
 		return []slog.Attr{word("approval", b.Approval), slog.Int("revision", b.Revision), word("digest", b.Digest), word("by", e.Actor.Person().ID)}
+	case *ledger.Paused, *ledger.Resumed:
+		return []slog.Attr{word("by", e.Actor.Person().ID)}
 	case *ledger.PolicyChanged:
 		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
 	case *ledger.ToolStarted:

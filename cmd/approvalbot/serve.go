@@ -34,7 +34,7 @@ func (serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	a, err := newApp(ctx, s, wiring{log: log, redactor: r, hangups: hangups(), own: []net.Addr{ln.Addr()}})
+	a, err := newApp(ctx, s, wiring{log: log, redactor: r, hangups: hangups(), own: []net.Addr{ln.Addr()}, control: listenControl})
 	if err != nil {
 		return err
 	}

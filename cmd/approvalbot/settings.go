@@ -35,7 +35,7 @@ type Settings struct {
 	Channels    []string          `envconfig:"APPROVALBOT_CHANNELS" desc:"the channels in which the bot listens, C…; empty: every channel that it was invited to"`
 	Requesters  []string          `envconfig:"APPROVALBOT_REQUESTERS" default:"members" desc:"who may start runs: a list of members (full members of the workspace), channel, U…, S…"`
 	TrustedBots []string          `envconfig:"APPROVALBOT_TRUSTED_BOTS" desc:"other bots and workflows that may start runs: a list of bot ids, B…. They never approve anything"`
-	Operators   []string          `envconfig:"APPROVALBOT_OPERATORS" desc:"who may pause approvalbot and sees its health and settings in its Home tab: a list of U…, S…"`
+	Operators   []string          `envconfig:"APPROVALBOT_OPERATORS" desc:"who may pause approvalbot and stop any run, and sees its health and settings in its Home tab: a list of U…, S… (in dev every member; approvalbot pause on the machine needs nobody listed)"`
 	Language    language.Language `envconfig:"APPROVALBOT_LANGUAGE" default:"en" desc:"what the bot speaks in Slack: en (English) or zh (Simplified Chinese)"`
 
 	Approvers []string      `group:"Who approves, and until when" envconfig:"APPROVALBOT_APPROVERS" desc:"who may approve (serve requires it; in dev requester,channel): a list of user ids U…, user group ids S…, channel (full members of the channel where the card stands; of public channels only those in APPROVALBOT_CHANNELS), and requester (people may approve what they asked for themselves)"`
@@ -386,7 +386,10 @@ func (s *Settings) complete() (instructions string, err error) {
 
 // protected are the files of ours that tools may not touch, wherever the workspace is.
 func (s *Settings) protected() []string {
-	paths := []string{s.journalDir(), filepath.Join(s.DataDir, "devslack")}
+	paths := []string{s.journalDir(), filepath.Join(s.DataDir, "devslack"), filepath.Join(s.DataDir, "control")}
+	if socket, err := controlPath(s.DataDir); err == nil {
+		paths = append(paths, filepath.Dir(socket))
+	}
 	script, _ := strings.CutPrefix(s.Model, "script:")
 	if script == s.Model {
 		script = "" // the model is no file
@@ -422,11 +425,17 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	if err != nil {
 		return approvals.Settings{}, listError("APPROVALBOT_APPROVERS", err)
 	}
+	var operators approvals.Approvers
+	if len(s.Operators) > 0 {
+		if operators, err = approvals.ParseApprovers(s.Operators); err != nil {
+			return approvals.Settings{}, listError("APPROVALBOT_OPERATORS", err)
+		}
+	}
 	requesters, err := s.requesters()
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
 		OpenChannels: s.openChannels, Team: team, Bots: s.TrustedBots,
-		Grantors: optional(s.Grantors), Grants: ledger.GrantScope(s.Grants), Operators: optional(s.Operators),
+		Grantors: optional(s.Grantors), Grants: ledger.GrantScope(s.Grants), Operators: operators,
 	}, err
 }
 

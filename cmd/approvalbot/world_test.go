@@ -41,7 +41,8 @@ type world struct {
 	http     *http.Transport                                                      // the process's way to it
 	settings Settings
 	log      journalist
-	jsonLog  bool // as serve logs
+	jsonLog  bool           // as serve logs
+	control  *devslack.Pipe // in place of the control socket; nil: there is none
 	hangups  chan os.Signal
 	hides    bool // a secret of the time is hidden in what is shown
 
@@ -135,7 +136,7 @@ func (w *world) start() {
 	w.http = &http.Transport{DialContext: w.dial}
 	a, err := newApp(ctx, w.settings, wiring{
 		log: newLogger(slog.LevelDebug, r, &w.log, w.jsonLog), http: &http.Client{Transport: w.http}, redactor: r, hangups: w.hangups,
-		dialer: &websocket.Dialer{NetDialContext: w.dial},
+		dialer: &websocket.Dialer{NetDialContext: w.dial}, control: w.listenControl,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -151,6 +152,12 @@ func (w *world) start() {
 		w.t.Fatal("no hello within a minute")
 	}
 	synctest.Wait()
+}
+
+// listenControl makes the control socket of one process, of memory.
+func (w *world) listenControl(string) (net.Listener, error) {
+	w.control = devslack.NewPipe()
+	return w.control, nil
 }
 
 // stop is SIGTERM.

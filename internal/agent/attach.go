@@ -19,9 +19,9 @@ import (
 
 // Attachments fetches what was attached to messages.
 type Attachments interface {
-	// Save puts one file of a message into the workspace, and says where it is, or why it isn't there. It never waits longer
+	// Save puts one file of a message into the workspace that the run works in, and says where it is, or why it isn't there. It never waits longer
 	// than ctx.
-	Save(ctx context.Context, message ledger.Event, f ledger.File) ledger.FileSaved
+	Save(ctx context.Context, workspace string, message ledger.Event, f ledger.File) ledger.FileSaved
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 )
 
 // attach saves the files of all messages that the run is about to be given. An error means that it could not be recorded.
-func (a *Agent) attach(ctx context.Context, msg ledger.Event) error {
+func (a *Agent) attach(ctx context.Context, workspace string, msg ledger.Event) error {
 	files, err := a.unsaved(ctx, msg)
 	if err != nil || len(files) == 0 {
 		return err
@@ -45,11 +45,19 @@ func (a *Agent) attach(ctx context.Context, msg ledger.Event) error {
 	limited, cancel := context.WithTimeout(ctx, attachLimit)
 	defer cancel()
 	for _, m := range files {
-		if err := a.saveAll(ctx, limited, m); err != nil {
+		if err := a.saveAll(ctx, limited, workspace, m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// attachments saves what a run is to work with; a run that can't begin gets nothing.
+func (r *run) attachments(ctx context.Context, msg ledger.Event) error {
+	if r.unfit != nil {
+		return nil
+	}
+	return r.attach(ctx, r.profile.Workspace, msg)
 }
 
 // unsaved are the messages with files whose words the run will be the first to read. Of some, files may have been saved
@@ -73,7 +81,7 @@ func (a *Agent) unsaved(ctx context.Context, msg ledger.Event) (all []ledger.Eve
 }
 
 // saveAll saves the files of one message, one after the other.
-func (a *Agent) saveAll(ctx, limited context.Context, m ledger.Event) error {
+func (a *Agent) saveAll(ctx, limited context.Context, workspace string, m ledger.Event) error {
 	body := m.Body.(*ledger.MessageReceived)
 	total := int64(0)
 	for i, f := range body.Files {
@@ -93,7 +101,7 @@ func (a *Agent) saveAll(ctx, limited context.Context, m ledger.Event) error {
 			} else if before {
 				continue
 			}
-			saved = a.Attachments.Save(limited, m, f)
+			saved = a.Attachments.Save(limited, workspace, m, f)
 			saved.Message, saved.File = m.Seq, f.ID
 			total += saved.Size
 		}

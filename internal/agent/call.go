@@ -296,9 +296,15 @@ func (r *run) perform(ctx context.Context, t target, tool tools.Tool, args json.
 	if why := r.changed(t.call.Name); why != "" {
 		return r.notStarted(ctx, t, before, ledger.SourcePolicy, why)
 	}
-	_, err := r.Ledger.Append(ctx, append(before, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))...)
+	err := r.start(before, func() error {
+		_, err := r.Ledger.Append(ctx, append(before, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))...)
+		return err
+	})
 	var conflict *ledger.ConflictError
+	var paused *approvals.PausedError
 	switch {
+	case errors.As(err, &paused):
+		return r.notStarted(ctx, t, before, ledger.SourceAbort, pausedReason(paused))
 	case errors.As(err, &conflict) && conflict.Winner.Kind() != "permission_decided":
 		return nil // it has ended, or runs already: once is enough
 	case withdrawn(ctx, err):

@@ -69,7 +69,7 @@ func (r *run) target(c ledger.ToolCall) target { return target{session: r.sessio
 // work takes a message and works it off to its end, whatever happens on the way.
 func (a *Agent) work(ctx context.Context, msg ledger.Event) {
 	defer a.done(msg)
-	r, err := a.take(ctx, msg)
+	r, err := a.turn(ctx, msg)
 	if err != nil || r == nil {
 		if err != nil {
 			a.Logger.Error("a message could not be taken; it waits in the journal", "session", msg.Session, "message", msg.Seq, "error", err)
@@ -120,7 +120,7 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) 
 		return nil, err
 	}
 	for {
-		if err := a.attach(ctx, msg); errors.Is(err, ledger.ErrNotRecorded) {
+		if err := r.attachments(ctx, msg); errors.Is(err, ledger.ErrNotRecorded) {
 			if err := a.Ledger.WaitWritable(ctx); err != nil {
 				return nil, err
 			}
@@ -147,7 +147,10 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) 
 		if m.Ask != nil {
 			r.started.Program, r.started.Model, r.started.System, r.started.Tools = m.Ask.Program, "", "", nil
 		}
-		_, err = a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
+		err = a.Approvals.Unpaused(func() error {
+			_, err := a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
+			return err
+		})
 		var conflict *ledger.ConflictError
 		switch {
 		case err == nil:

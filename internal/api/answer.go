@@ -47,7 +47,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.status >= http.StatusInternalServerError && p.code == "" {
 		s.Logger.Error("a request failed", "method", r.Method, "route", r.Pattern, "error", err)
 	}
-	if p.status == http.StatusServiceUnavailable || p.status == http.StatusTooManyRequests {
+	if p.code == codePaused {
+		w.Header().Set("Retry-After", "60") // a person has to resume it
+	} else if p.status == http.StatusServiceUnavailable || p.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
 	body := map[string]any{}
@@ -62,6 +64,23 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		body["validationErrors"] = p.validation
 	}
 	answer(w, p.status, body)
+}
+
+// codePaused is the code of everything that a pause keeps from being done.
+const codePaused = "PAUSED"
+
+// unpaused is nil, or says that nothing may start now.
+func (s *Server) unpaused() error {
+	if p, paused := s.Approvals.Paused(); paused {
+		return s.paused(p)
+	}
+	return nil
+}
+
+// paused is the answer to what a pause keeps from being done.
+func (s *Server) paused(p approvals.Pause) *problem {
+	return &problem{status: http.StatusServiceUnavailable, code: codePaused,
+		message: s.views.text(p.Clause()) + "; nothing starts and nothing can be approved until it is resumed"}
 }
 
 // problemOf finds the answer that an error makes.

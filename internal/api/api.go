@@ -351,6 +351,9 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	body := map[string]any{"ok": ok, "checks": checks}
+	if p, paused := s.Approvals.Paused(); paused { // wanted, so it is no fault; why, is nothing for everybody
+		body["paused"] = map[string]any{"since": p.At.UTC()}
+	}
 	if details := s.details(); len(details) > 0 {
 		body["details"] = details
 	}

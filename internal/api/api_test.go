@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"approvalbot/internal/approvals"
 )
 
 func testServer(t *testing.T, checks ...Check) http.Handler {
 	t.Helper()
-	s, err := New(Config{Tokens: []Token{DefaultToken("right")}, Hosts: []string{"bot.example"}, Ready: checks, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(Config{Tokens: []Token{DefaultToken("right")}, Hosts: []string{"bot.example"}, Ready: checks, Approvals: approvals.New(nil, nil, approvals.Settings{}, slog.New(slog.DiscardHandler)), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

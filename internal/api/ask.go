@@ -164,6 +164,9 @@ func (s *Server) open(ctx context.Context, t *Token, o *wish) (e ledger.Event, r
 			return earlier, true, errors.Join(err, sameWish(earlier, o))
 		}
 	}
+	if err := s.unpaused(); err != nil {
+		return e, false, err
+	}
 	if t.User != "" {
 		if err := s.Approvals.MayStart(ctx, e.Actor.Person(), o.place.Channel); err != nil {
 			return e, false, err

@@ -109,6 +109,9 @@ func (s *Server) undecided(key approvals.Key, err error) error {
 	if e, ok := errors.AsType[*approvals.UnconfirmedError](err); ok {
 		return s.unconfirmed(e)
 	}
+	if p, ok := errors.AsType[*approvals.PausedError](err); ok {
+		return s.paused(p.Pause)
+	}
 	if p, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		return forbidden("NOT_ALLOWED", p.Reason).with("approvers", p.Allowed)
 	}

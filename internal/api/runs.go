@@ -139,6 +139,9 @@ func (s *Server) start(ctx context.Context, t *Token, o *order, stream bool) (*c
 			return s.sameOrder(earlier, o)
 		}
 	}
+	if err := s.unpaused(); err != nil {
+		return nil, err
+	}
 	if t.User != "" {
 		if err := s.Approvals.MayStart(ctx, e.Actor.Person(), o.place.Channel); err != nil {
 			return nil, err

@@ -32,5 +32,6 @@
 //     question: votes for the one before are void, and an approval of it counts for nothing.
 //   - An approval of critical risk has to name what it is about ([Confirmation]).
 //   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
+//   - During a pause nothing is asked and nothing is approved, in the order of the journal ([Registry.Unpaused]).
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals

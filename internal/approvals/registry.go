@@ -31,6 +31,8 @@ type Registry struct {
 	byID  map[string]*ask
 	byKey map[Key]*ask
 	byRun map[string]map[string]*ask
+
+	pauses pauses
 }
 
 // New makes a registry without pending approvals.
@@ -70,7 +72,8 @@ func (p *Pending) Snapshot() Snapshot {
 }
 
 // Open asks. Once it returns, Resolve finds the ask; Wait must follow, or the ask stays for ever. If nobody could be
-// asked or could approve, the ask is recorded together with its denial, and Wait returns that at once.
+// asked or could approve, the ask is recorded together with its denial, and Wait returns that at once. During a pause nobody
+// is asked, and nothing is recorded: that is a [*PausedError].
 func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
@@ -84,9 +87,16 @@ func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 	defer a.unlock() // add has taken the turn
 	defer close(a.opening)
 	events := r.opening(lookups, a, q)
-	committed, err := r.journal.Append(ctx, events...)
+	var committed []ledger.Event
+	err = r.Unpaused(func() (err error) {
+		committed, err = r.journal.Append(ctx, events...)
+		return err
+	})
 	if err != nil {
 		r.forget(a)
+		if paused, ok := errors.AsType[*PausedError](err); ok {
+			return nil, paused
+		}
 		if _, taken := errors.AsType[*ledger.ConflictError](err); taken {
 			return nil, fmt.Errorf("%w: run %q, tool call %q", ErrAsked, q.Run, q.Call)
 		}

@@ -93,7 +93,14 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 	if err := r.catchUp(ctx, a); err != nil {
 		return Outcome{}, err
 	}
-	repeated, err := r.vote(context.WithoutCancel(ctx), a, d)
+	var repeated bool
+	err = r.unpaused(d, func() (err error) {
+		repeated, err = r.vote(context.WithoutCancel(ctx), a, d)
+		return err
+	})
+	if _, paused := errors.AsType[*PausedError](err); paused && r.resolution(a) != nil {
+		return r.answer(a, d, true) // it is over, which says more than that nothing can be approved now
+	}
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -90,13 +90,17 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 1))
 }
 
-// List writes a line for each run, the oldest first.
+// List writes a line for each run, the oldest first, and between them those of pauses.
 func List(ctx context.Context, j *ledger.Reader, w io.Writer, r *redact.Redactor, s Style) error {
 	p := &printer{cleaner: cleaner{r}, style: s, w: w}
 	p.write(p.paint(strong, listLine("RUN", "STARTED", "BY", "STATUS", "CALLS", "TOOK", "ENDINGS", "REQUEST")) + "\n")
-	for e, err := range j.Read(ctx, 0, ledger.Filter{Kinds: []string{"run_started"}}) {
+	for e, err := range j.Read(ctx, 0, ledger.Filter{Kinds: []string{"run_started", "paused", "resumed"}}) {
 		if err != nil {
 			return err
+		}
+		if e.Run == "" {
+			p.held(e)
+			continue
 		}
 		run, ok, err := j.LoadRun(ctx, e.Run)
 		if err != nil || !ok {
@@ -113,6 +117,15 @@ func List(ctx context.Context, j *ledger.Reader, w io.Writer, r *redact.Redactor
 		p.listed(run, text)
 	}
 	return p.err
+}
+
+// held writes that approvalbot was paused, or that it was resumed.
+func (p *printer) held(e ledger.Event) {
+	line := pad("("+e.Kind()+")", 42) + pad(e.Time.UTC().Format("2006-01-02 15:04:05Z"), 22) + p.short(e.Actor.DisplayName(), 40)
+	if b, ok := e.Body.(*ledger.Paused); ok && b.Reason != "" {
+		line += "  " + p.short(b.Reason, 100)
+	}
+	p.write(p.paint(waiting, line) + "\n")
 }
 
 func listLine(id, started, by, status, calls, duration, endings, request string) string {

@@ -581,6 +581,9 @@ type GrantRevoked struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// PausesSession is the Session of everything about pauses, so that it is found without reading the rest of the journal.
+const PausesSession = "pauses"
+
 // Paused: until the next Resumed no run starts and nobody is asked. The Actor did it.
 type Paused struct {
 	Reason string `json:"reason,omitempty"`

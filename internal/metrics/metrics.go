@@ -52,6 +52,7 @@ type Sources struct {
 	Families []string                            // what names of tools begin with that come and go: each family counts as one
 	Checks   []Check                             // as in /readyz
 	Waiting  func() (open int, oldest time.Time) // asks that wait for people
+	Paused   func() bool                         // nothing new starts
 	Backlog  func() map[string]int               // messages that Slack doesn't show as wanted yet, by kind
 }
 
@@ -120,11 +121,12 @@ var (
 	readyDesc = prometheus.NewDesc("approvalbot_ready", "1 while this is well, as in /readyz.", []string{"check"}, nil)
 	openDesc  = prometheus.NewDesc("approvalbot_asks_pending", "Asks that wait for people now.", nil, nil)
 	ageDesc   = prometheus.NewDesc("approvalbot_asks_oldest_pending_seconds", "How long the oldest pending ask has waited; 0 without one.", nil, nil)
+	pauseDesc = prometheus.NewDesc("approvalbot_paused", "1 while operators have paused it: nothing starts and nothing can be approved.", nil, nil)
 	queueDesc = prometheus.NewDesc("approvalbot_slack_outbox_messages", "Messages of ours that don't stand in Slack as wanted yet.", []string{"kind"}, nil)
 )
 
 func (c *moment) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{readyDesc, openDesc, ageDesc, queueDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, openDesc, ageDesc, pauseDesc, queueDesc} {
 		ch <- d
 	}
 }
@@ -149,6 +151,13 @@ func (c *moment) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(openDesc, float64(open))
 		gauge(ageDesc, age)
+	}
+	if s.Paused != nil {
+		paused := 0.0
+		if s.Paused() {
+			paused = 1
+		}
+		gauge(pauseDesc, paused)
 	}
 	if s.Backlog != nil {
 		for kind, n := range s.Backlog() {

@@ -63,11 +63,11 @@ func (u *UI) onCard(ctx, limited context.Context, c *click) (subject, context.Co
 	case !ok:
 		u.disown(ctx, c, u.renderer.t(unknownCard))
 		return s, ctx, false
-	case c.modal() && c.subject != c.value, !c.modal() && !s.belongs(c):
+	case c.modal() && c.subject != c.value, c.inMessage() && !s.belongs(c):
 		u.misfit(ctx, c, s)
 		return s, ctx, false
 	}
-	if c.modal() || s.shown || s.over {
+	if !c.inMessage() || s.shown || s.over {
 		return s, ctx, true
 	}
 	u.outbox.adopt(c.value, c.channel, c.ts)

@@ -33,6 +33,9 @@ func Granted() (botScopes, botEvents []string) {
 	return scopes(), slices.Sorted(maps.Keys(eventScopes))
 }
 
+// Commands are the slash commands that the manifest has.
+func Commands() []string { return []string{commandName} }
+
 // PublicChannels lists those that the bot is in.
 func (c *Client) PublicChannels(ctx context.Context) (in []approvals.ChannelInfo, err error) {
 	all, err := c.conversations(ctx, "public_channel")

@@ -51,16 +51,24 @@ type click struct {
 	channel, ts, thread string
 	byUs                bool // we wrote the message
 
-	// In a modal:
-	view, hash, subject string                                  // subject: the approvalId that the modal is about
+	private bool // only the one who clicked sees the message: an answer to a command
+
+	// In a modal, or in the Home tab, where there is no subject:
+	view, hash, subject string // subject: the approvalId that the modal is about
+	home                bool
 	values              map[string]map[string]slack.BlockAction // what is filled in
+
+	response string // where a click in a message can be answered for half an hour
 
 	trigger string
 	at      time.Time // when it reached us
 	receipt *receipt
 }
 
-func (c *click) modal() bool { return c.view != "" }
+func (c *click) modal() bool { return c.view != "" && !c.home }
+
+// inMessage tells of a click on a message, whose place says more of what it is about.
+func (c *click) inMessage() bool { return c.view == "" }
 
 // place is where the person can be told something.
 func (c *click) place() ledger.Place { return ledger.Place{Channel: c.channel, Thread: c.thread} }
@@ -87,9 +95,11 @@ func (u *UI) parse(cb slack.InteractionCallback, a *slack.BlockAction, r *receip
 		if cb.View.State != nil {
 			c.values = cb.View.State.Values
 		}
+		c.home = cb.View.Type == slack.VTHomeTab
 		return c
 	}
 	c.channel, c.ts, c.thread = cb.Container.ChannelID, cb.Container.MessageTs, cb.Container.ThreadTs
+	c.private, c.response = cb.Container.IsEphemeral, cb.ResponseURL
 	m := cb.Message
 	c.byUs = !cb.Container.IsEphemeral && (m.BotID == u.client.BotID || m.BotID == "" && m.User == u.client.BotUser) &&
 		(m.Timestamp == "" || m.Timestamp == c.ts) && (cb.Channel.ID == "" || cb.Channel.ID == c.channel)
@@ -122,7 +132,7 @@ func (c *click) ids() []string {
 
 // fits tells whether a click is from our workspace and about our app.
 func (u *UI) fits(cb slack.InteractionCallback, c *click) bool {
-	return u.ours(cb) && (!c.modal() || cb.View.AppID == "" || cb.View.AppID == u.client.appID())
+	return u.ours(cb) && (c.inMessage() || cb.View.AppID == "" || cb.View.AppID == u.client.appID())
 }
 
 // A subject is the ask that a click is about, as the journal has it.
@@ -228,7 +238,9 @@ func (u *UI) resolve(ctx context.Context, c *click) (approvals.Outcome, error) {
 
 // decided tells the person what came of it, where the card alone doesn't.
 func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Outcome, err error) {
-	c.channel, c.thread = s.place.Channel, s.place.Thread // of a modal: where it was opened from
+	if !c.home {
+		c.channel, c.thread = s.place.Channel, s.place.Thread // of a modal: where it was opened from
+	}
 	switch {
 	case err == nil && c.modal():
 		u.closeModalWith(ctx, c, richText(paragraph(u.renderer.decision(out).elements...)))
@@ -247,7 +259,7 @@ func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Out
 		return
 	}
 	u.refuse(ctx, c, u.renderer.unheard(err))
-	if _, _, over := approvals.Ended(err); over && s.over && !c.modal() {
+	if _, _, over := approvals.Ended(err); over && s.over && c.inMessage() {
 		u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
 	}
 }
@@ -266,7 +278,7 @@ func (u *UI) refuse(ctx context.Context, c *click, sentence string) {
 // post whose answer was lost, ends there.
 func (u *UI) misfit(ctx context.Context, c *click, s subject) {
 	u.logger(ctx).Warn("a click that doesn't fit its message")
-	if !c.modal() && s.fits(c) {
+	if c.inMessage() && s.fits(c) {
 		u.refuse(ctx, c, u.renderer.t(doubleCard))
 		u.override(ctx, c.channel, c.ts, u.renderer.foreign(u.renderer.t(doubleCard)))
 		return
@@ -278,7 +290,7 @@ func (u *UI) misfit(ctx context.Context, c *click, s subject) {
 // either, it is made terminal and says why; a forged value alone ends no card.
 func (u *UI) disown(ctx context.Context, c *click, why string) {
 	forged := c.value == "" || c.action != actionStop && !strings.HasPrefix(c.block, c.value)
-	if c.modal() || !c.byUs || forged || u.outbox.knows(c.channel, c.ts) {
+	if !c.inMessage() || !c.byUs || forged || u.outbox.knows(c.channel, c.ts) {
 		u.logger(ctx).Warn("a click about something unknown")
 		u.refuse(ctx, c, u.renderer.t(misfitClick))
 		return
@@ -317,7 +329,7 @@ func sentenceBlock(sentence string) slack.Block {
 	return slack.NewSectionBlock(&slack.TextBlockObject{Type: slack.MarkdownType, Text: sentence, Verbatim: true}, nil, nil)
 }
 
-// stop is a click on Stop, on a run's progress.
+// stop is a click on Stop: on a run's progress, on one of its cards, in an answer to a command, or in the Home tab.
 func (u *UI) stop(ctx context.Context, c *click) {
 	limited, cancel := context.WithTimeout(ctx, decideLimit)
 	defer cancel()
@@ -327,7 +339,7 @@ func (u *UI) stop(ctx context.Context, c *click) {
 		u.stopPast(ctx, c)
 		return
 	}
-	if c.modal() || !fits || !c.byUs || c.channel != place.Channel || c.thread != "" && c.thread != place.Thread {
+	if c.modal() || !c.loose() && (!fits || !c.byUs || c.channel != place.Channel || c.thread != "" && c.thread != place.Thread) {
 		u.logger(ctx).Warn("a stop that doesn't fit its message")
 		u.refuse(ctx, c, u.renderer.t(misfitClick))
 		return
@@ -366,7 +378,7 @@ func (u *UI) review(ctx context.Context, c *click) {
 		u.disown(ctx, c, u.renderer.t(unknownCard))
 		return
 	}
-	if c.modal() || !s.belongs(c) {
+	if c.modal() || c.inMessage() && !s.belongs(c) {
 		u.misfit(ctx, c, s)
 		return
 	}

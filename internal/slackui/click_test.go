@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,15 +232,20 @@ func TestStopEndsEveryCard(t *testing.T) {
 			t.Error("not acknowledged")
 		}
 		w.eventually("gus is refused", func() bool { return len(w.whispers("gus")) == 1 })
-		w.click("alice", w.cards(root)[0], actionStop, forge(w.run())) // not the progress
+		run := w.run()
+		other := w.card(w.say("bob", "@bot `four`"), 0)
+		w.click("alice", other, actionStop, forge(run)) // a message of another run
 		w.eventually("alice is refused", func() bool { return len(w.whispers("alice")) == 1 })
 		if len(w.events("run_stop_requested")) != 0 {
 			t.Fatal("stopped by a click that doesn't fit")
 		}
-		w.click("alice", progress, actionStop, forge(w.run()))
-		w.settled()
-		for _, c := range w.cards(root) {
-			w.isOver(c)
+		w.click("alice", w.cards(root)[0], actionStop, forge(run))
+		w.eventually("the run is over", func() bool { return len(w.events("run_finished")) == 1 })
+		w.eventually("its cards are over", func() bool {
+			return !slices.ContainsFunc(w.cards(root), func(m devslack.Message) bool { return hasButton(m, actionDeny) })
+		})
+		if !hasButton(other, actionDeny) {
+			t.Error("another run was stopped")
 		}
 		w.click("alice", progress, actionStop, forge("run-that-never-was"))
 		w.whispered("alice", "this run")

@@ -29,6 +29,9 @@ func (o *outbox) load(ctx context.Context) error {
 			return fmt.Errorf("read the run %s: %w", id, err)
 		}
 	}
+	if err := o.loadPauses(ctx, head.Seq); err != nil {
+		return fmt.Errorf("read the pauses: %w", err)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range waiting {
@@ -89,6 +92,15 @@ func (o *outbox) read() int64 {
 
 // take reads one event.
 func (o *outbox) take(ctx context.Context, e ledger.Event) error {
+	switch e.Body.(type) {
+	case *ledger.Paused, *ledger.Resumed:
+		defer o.poke()
+		if err := o.takePause(ctx, e); err != nil {
+			return err
+		}
+		o.tellOf(e)
+		return nil
+	}
 	var message ledger.Event
 	if b, ok := e.Body.(*ledger.RunStarted); ok && b.Place.Channel != "" {
 		var err error
@@ -103,7 +115,15 @@ func (o *outbox) take(ctx context.Context, e ledger.Event) error {
 	o.book.apply(e, o.renderer)
 	o.mu.Unlock()
 	o.poke()
+	o.tellOf(e)
 	return nil
+}
+
+// tellOf tells of an event that was read, whoever wants to know.
+func (o *outbox) tellOf(e ledger.Event) {
+	if o.heard != nil {
+		o.heard(e)
+	}
 }
 
 // drain brings out what is still owed to people: how everything ended, up to the journal's head. It returns when

@@ -60,7 +60,7 @@ type remark struct {
 
 // event takes in an event, in the socket's goroutine.
 func (u *UI) event(ctx context.Context, d eventDelivery) {
-	if u.pane(ctx, d) {
+	if u.pane(ctx, d) || u.opened(d) {
 		return
 	}
 	n, ok := u.remark(d)
@@ -255,6 +255,10 @@ func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, s
 		return m, escape(u.renderer.lang.Recorded(why))
 	}
 	m.Text = u.text(ctx, n.text)
+	if p, paused := u.approvals.Paused(); paused && asks {
+		m.Disposition, m.Reason = ledger.Refused, p.Clause()
+		return m, u.renderer.pausedSentence(p, false)
+	}
 	switch {
 	case !asks:
 		m.Disposition = ledger.Context

@@ -32,6 +32,7 @@ var methodScopes = map[string][]string{
 	"views.open":                   nil,
 	"views.push":                   nil,
 	"views.update":                 nil,
+	"views.publish":                nil,             // the Home tab
 	"files.getUploadURLExternal":   {"files:write"}, // a request that is too long for a modal
 	"files.completeUploadExternal": {"files:write"},
 	"files.info":                   {"files:read"}, // and the download of what people attach
@@ -56,7 +57,7 @@ var eventScopes = map[string]string{
 	"agent_session_stopped": "chat:write",
 }
 
-// featureScopes are those that features of the manifest need: entries in the menu of a message.
+// featureScopes are those that features of the manifest need: a slash command, entries in the menu of a message.
 var featureScopes = []string{"commands"}
 
 // Manifest is the Slack app manifest, in YAML: what approvalbot needs and nothing
@@ -81,12 +82,17 @@ features:
     - title: Ask what I can do
       message: What can you do here, and what do you ask about first?
   app_home:
-    home_tab_enabled: false
+    home_tab_enabled: true
     messages_tab_enabled: true
     messages_tab_read_only_enabled: false
   bot_user:
     display_name: %[1]s
     always_online: true
+  slash_commands:
+    - command: %[5]s
+      description: What waits for your approval, and the brakes
+      usage_hint: "[mine | all | grants | stop RUN | help]"
+      should_escape: true
   shortcuts:
     - name: Ask about this
       type: message
@@ -104,7 +110,7 @@ oauth_config:
   org_deploy_enabled: false
   socket_mode_enabled: true
   token_rotation_enabled: false
-`, name, yamlList(6, slices.DeleteFunc(scopes(), optional)), yamlList(6, slices.Sorted(maps.Keys(eventScopes))), yamlList(6, optionalScopes))
+`, name, yamlList(6, slices.DeleteFunc(scopes(), optional)), yamlList(6, slices.Sorted(maps.Keys(eventScopes))), yamlList(6, optionalScopes), commandName)
 }
 
 // optionalScopes are those without which something is missing and all else works: what the pane of an agent shows, files

@@ -78,7 +78,9 @@ var clientMethods = map[string][]string{
 	"SetAssistantThreadsTitleContext":            {"assistant.threads.setTitle"},
 	"SetAssistantThreadsSuggestedPromptsContext": {"assistant.threads.setSuggestedPrompts"},
 
-	"UploadFileContext": {"files.getUploadURLExternal", "files.completeUploadExternal"},
+	"UploadFileContext":  {"files.getUploadURLExternal", "files.completeUploadExternal"},
+	"PublishViewContext": {"views.publish"},
+	"SendMessageContext": {}, // by an address that came with a command or a click: no method
 }
 
 // TestOnlyListedMethods: the sources call no method whose scopes nobody looked up.

@@ -66,8 +66,11 @@ type outbox struct {
 	err      error           // Slack refuses our token
 	wg       sync.WaitGroup  // calls
 
-	filesMu sync.Mutex
-	files   map[string]string // approvalId to the address of the file with its full text
+	filesMu          sync.Mutex
+	heard            func(ledger.Event) // is told of every event that was read; nil: nobody
+	approvalsChannel string             // where approvals are collected; empty: nowhere
+
+	files map[string]string // approvalId to the address of the file with its full text
 }
 
 // channelState is a channel's budget. One post at a time keeps the order of what is posted.
@@ -94,7 +97,7 @@ func (o *outbox) poke() {
 
 // backlog counts what has to be sent, recorded or settled, by kind.
 func (o *outbox) backlog() map[string]int {
-	n := map[string]int{kindCard: 0, kindProgress: 0, kindAnswer: 0}
+	n := map[string]int{kindCard: 0, kindProgress: 0, kindAnswer: 0, kindNotice: 0}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for t := range o.book.dirty {
@@ -137,7 +140,7 @@ func (o *outbox) rank(t *thing) rank {
 	switch {
 	case o.book.open(t):
 		return rankAsk
-	case t.Kind == kindAnswer, t.Kind == kindFile:
+	case t.Kind == kindAnswer, t.Kind == kindFile, t.Kind == kindNotice:
 		return rankAnswer
 	case t.Kind == kindCard, o.book.ended(t), o.book.isWithdrawn(t):
 		return rankEnding
@@ -200,7 +203,7 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 		return time.Time{}
 	case t.gone != "" || t.final && t.confirmed != "" && t.recorded:
 		return o.settle(ctx, t)
-	case t.stands() && !t.recorded && t.run != "":
+	case t.stands() && !t.recorded && (t.run != "" || t.Kind == kindNotice):
 		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, t.until) })
 		return time.Time{}
 	case t.stands() && t.frozen != "":
@@ -255,6 +258,10 @@ func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 // pointless tells whether a card was overtaken before anybody could see it: its run was stopped, which the progress
 // says. A card that nobody could be asked with is posted all the same: it says why nothing was done.
 func (o *outbox) pointless(t *thing) bool {
+	if t.Kind == kindNotice {
+		p := o.book.pausingOf(t)
+		return p == nil || !p.resumed.IsZero()
+	}
 	run := o.book.runs[t.run]
 	if t.Kind != kindCard || run == nil {
 		return false
@@ -348,7 +355,7 @@ func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bo
 	a := judge(err)
 	o.mu.Lock()
 	o.posted(t, ts, out, final, a)
-	until, record, gone := t.until, t.stands() && !t.recorded && t.run != "", t.gone
+	until, record, gone := t.until, t.stands() && !t.recorded && (t.run != "" || t.Kind == kindNotice), t.gone
 	if time.Since(began) > lateAfter {
 		until = time.Time{} // counted anew, from now
 	}
@@ -590,6 +597,9 @@ func (o *outbox) session(t *thing) string {
 	if run := o.book.runs[t.run]; run != nil {
 		return run.Session
 	}
+	if t.Kind == kindNotice {
+		return ledger.PausesSession
+	}
 	message, err := strconv.ParseInt(t.ID, 10, 64)
 	if t.Kind != kindProgress || err != nil {
 		return ""
@@ -600,6 +610,9 @@ func (o *outbox) session(t *thing) string {
 // settle writes into the journal which of a run's things will not change any more; with the last of them, that nothing
 // of the run will.
 func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
+	if t.Kind == kindNotice {
+		return o.settleNotice(ctx, t)
+	}
 	if t.run == "" || o.settling[t.run] {
 		return time.Time{}
 	}
@@ -654,6 +667,12 @@ func (o *outbox) recordSettled(ctx context.Context, t *thing, batch []*thing, ev
 	if err != nil {
 		o.logOf(t).Error("settled messages could not be recorded", "error", err)
 	}
+}
+
+// conflicts tells whether something is recorded already.
+func conflicts(err error) bool {
+	_, ok := errors.AsType[*ledger.ConflictError](err)
+	return ok
 }
 
 // settledBefore takes in that the journal knew already that a thing is settled.

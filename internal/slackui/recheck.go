@@ -63,6 +63,9 @@ func (c *Recheck) settled(e ledger.Event, b *ledger.MessageSettled) error {
 		c.book.sync(run, r) // an answer may have more parts in another language
 	}
 	t := c.book.things[b.Thing]
+	if pause, channel, ok := pauseOf(b.Thing); ok && c.book.pauses[pause] != nil && channel == b.Channel {
+		t = &thing{Thing: b.Thing} // where it had to be said depends on more than the journal; what was said doesn't
+	}
 	switch {
 	case b.Renderer != rendererVersion:
 		c.Other++

@@ -34,6 +34,10 @@ type whisper struct {
 // tell says something to one person, where only they see it. It never blocks. What is on its way already, or was said a
 // moment ago, isn't said again.
 func (u *UI) tell(ctx context.Context, place ledger.Place, user, sentence string) {
+	if place.Channel == "" { // they are in the Home tab
+		u.home.notice(user, sentence)
+		return
+	}
 	w := whisper{user: user, sentence: sentence, place: place}
 	if !u.news(w) {
 		return

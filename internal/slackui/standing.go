@@ -57,7 +57,7 @@ func (o *outbox) adopt(approval, channel, ts string) {
 	o.poke()
 }
 
-// stoppable finds where a run talks, and whether the message that was clicked can be its progress.
+// stoppable finds where a run talks, and whether the message that was clicked is one of the run's, or can be its progress.
 func (o *outbox) stoppable(run, channel, ts string) (session string, place ledger.Place, fits, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,7 +67,12 @@ func (o *outbox) stoppable(run, channel, ts string) (session string, place ledge
 	}
 	t := o.book.things[progressOf(r.Started.Message)]
 	at := o.book.at(channel, ts)
-	fits = t != nil && (at == t || at == nil && !t.stands())
+	if at != nil && at.run == run { // a card may stand elsewhere
+		place := at.place
+		place.Channel = at.channel
+		return r.Session, place, true, true
+	}
+	fits = t != nil && at == nil && !t.stands()
 	return r.Session, r.Started.Place, fits, true
 }
 

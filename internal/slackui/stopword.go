@@ -111,7 +111,7 @@ func (u *UI) stopByWord(ctx, limited context.Context, n remark) {
 		u.tell(ctx, place, n.user, u.renderer.t(nothingToStop))
 		return
 	}
-	refusal := u.stopAll(limited, found, by)
+	refusal := u.stopBusiness(limited, found, by)
 	switch {
 	case refusal != "":
 		u.tell(ctx, place, n.user, refusal)
@@ -120,9 +120,9 @@ func (u *UI) stopByWord(ctx, limited context.Context, n remark) {
 	}
 }
 
-// stopAll takes back the messages and stops the runs. It returns what the person is told, where they may not or it could
+// stopBusiness takes back the messages and stops the runs. It returns what the person is told, where they may not or it could
 // not be recorded.
-func (u *UI) stopAll(ctx context.Context, b business, by ledger.Actor) (refusal string) {
+func (u *UI) stopBusiness(ctx context.Context, b business, by ledger.Actor) (refusal string) {
 	for _, e := range b.mine {
 		run, err := u.withdraw(ctx, e, by, withdrawnStopped)
 		switch {
@@ -173,7 +173,7 @@ func (u *UI) agentStopped(ctx context.Context, n remark) {
 		u.logger(ctx).Error("what a stop is about could not be looked up", "error", err)
 		return
 	}
-	if refusal := u.stopAll(limited, found, u.author(limited, n)); refusal != "" {
+	if refusal := u.stopBusiness(limited, found, u.author(limited, n)); refusal != "" {
 		u.tell(ctx, ledger.Place{Channel: n.channel, Thread: n.thread}, n.user, refusal)
 	}
 }

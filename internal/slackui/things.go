@@ -88,6 +88,8 @@ type book struct {
 	kept      map[int64]bool         // those that are not to be used as an answer
 	withdrawn map[int64]ledger.Event // those that start nothing any more, while that is being said
 
+	pauses map[int64]*pausing // by Seq: those whose notices may still change
+	pause  *pausing           // the one that holds; nil: none
 	orders int64
 	upTo   int64 // Seq of the last event read
 }
@@ -95,8 +97,8 @@ type book struct {
 func newBook() *book {
 	return &book{
 		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{},
-		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{},
 		waits: map[string][]int64{}, current: map[string]string{}, kept: map[int64]bool{}, withdrawn: map[int64]ledger.Event{},
+		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{}, pauses: map[int64]*pausing{},
 	}
 }
 
@@ -109,6 +111,8 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 		return
 	case *ledger.MessageWithdrawn:
 		b.queue(e)
+	case *ledger.Paused, *ledger.Resumed:
+		b.paused(e)
 		return
 	case *ledger.RunStarted:
 		if body.Place.Channel == "" {
@@ -316,9 +320,16 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 		if run == nil {
 			w := b.waiter(messageOf(t))
 			out, final = r.waiting(w), w.withdrawn != nil
+			if b.pause != nil && !final {
+				out = r.held(t.Thing, b.pause)
+			}
 			break
 		}
 		out, final = r.progressNow(b.mail[messageOf(t)], run, b.writing[t.run]), r.progressFinal(run)
+	case kindNotice:
+		if p := b.pausingOf(t); p != nil {
+			out, final = r.notice(p, t.Thing), !p.resumed.IsZero()
+		}
 	case kindCard:
 		c := run.Call(t.call)
 		until = deadline(t, c.Approval, now)

@@ -37,9 +37,14 @@ type Config struct {
 	Channels  []string         // where runs may be started; empty: wherever the bot is
 	Redactor  *redact.Redactor // nil: one that knows patterns only
 	Language  language.Language
-	Tools     func() []string // the names of the tools there are now, for what is suggested; nil: none
-	Grace     time.Duration   // how long the last updates may take after ctx has ended; zero: 5 seconds
-	Logger    *slog.Logger    // nil: silent
+
+	ApprovalsChannel string             // where approvals are collected; empty: nowhere
+	Tools            func() []string    // the names of the tools there are now, for what is suggested; nil: none
+	Conditions       func() []Condition // what has to be well, for operators; nil: nothing is said
+	Facts            func() []Fact      // the settings that matter, for operators; nil: nothing is said
+
+	Grace  time.Duration // how long the last updates may take after ctx has ended; zero: 5 seconds
+	Logger *slog.Logger  // nil: silent
 }
 
 const defaultGrace = 5 * time.Second
@@ -64,6 +69,11 @@ type UI struct {
 	threads *threads
 	tools   func() []string
 	quotes  *quotes // forms about a message that are open
+	home    *homes
+	began   int64 // Seq of the journal when this process began to follow it
+
+	conditions func() []Condition
+	facts      func() []Fact
 
 	tellMu sync.Mutex
 	tells  bucket
@@ -77,6 +87,7 @@ func New(cfg Config) *UI {
 		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
 		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
 		tools: cfg.Tools, quotes: newQuotes(),
+		home: newHomes(), conditions: cfg.Conditions, facts: cfg.Facts,
 	}
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
@@ -90,6 +101,7 @@ func New(cfg Config) *UI {
 	}
 	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, botUser: u.client.BotUser}
 	u.outbox = newOutbox(u.client, u.journal, u.approvals, u.renderer, u.log)
+	u.outbox.approvalsChannel, u.outbox.heard = cfg.ApprovalsChannel, u.home.heard
 	u.socket = newSocket(u.client)
 	u.signs = newSigns(u)
 	if u.tools == nil {
@@ -117,6 +129,7 @@ func (u *UI) Run(ctx context.Context) error {
 		return err
 	}
 	u.signs.after = u.outbox.read()
+	u.began = u.outbox.read()
 	u.socket.onEvent = func(e eventDelivery) { u.event(work, e) }
 	u.socket.onClick = func(c slack.InteractionCallback, r *receipt) { u.interact(work, c, r) }
 	u.socket.onCommand = func(c slack.SlashCommand, r *receipt) { u.command(work, c, r) }
@@ -133,6 +146,7 @@ func (u *UI) Run(ctx context.Context) error {
 	part(u.outbox.run)
 	part(u.socket.run)
 	part(u.signs.run)
+	part(u.keepHomes)
 
 	select {
 	case <-ctx.Done():

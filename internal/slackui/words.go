@@ -378,6 +378,9 @@ func count(n int, one, many string) string { return language.English.Count(n, on
 // refusal is the private sentence, in mrkdwn, for a person whose click had no
 // effect.
 func (v *renderer) refusal(err error) string {
+	if e, ok := errors.AsType[*approvals.PausedError](err); ok {
+		return v.pausedSentence(e.Pause, e.Ask)
+	}
 	if e, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		s := escape(v.sentence(v.line(v.recorded(e.Reason), maxReasonChars), v.t("You can't do that here")))
 		if who := v.allowed(e.Allowed); who != "" {
