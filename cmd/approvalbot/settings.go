@@ -423,7 +423,7 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	requesters, err := s.requesters()
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
-		OpenChannels: s.openChannels, Team: team,
+		OpenChannels: s.openChannels, Team: team, Remind: int(s.Remind), MoreTime: s.MoreTime,
 	}, err
 }
 

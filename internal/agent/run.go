@@ -134,7 +134,8 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (*run, error) {
 	}
 }
 
-// requesters are everyone whose words are in the session's instructions when the message's turn comes.
+// requesters are everyone whose words are in the session's instructions when the message's turn comes. Whoever had
+// something asked again has said nothing: the words of such a message are ours.
 func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Person, error) {
 	var people []ledger.Person
 	seen := map[ledger.Person]bool{}
@@ -149,11 +150,13 @@ func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Pers
 			return nil, err
 		}
 		m, ok := e.Body.(*ledger.MessageReceived)
-		if ok && (m.Disposition == ledger.Context || m.Disposition == ledger.Starts && e.Seq <= msg.Seq) {
+		if ok && m.Again == "" && (m.Disposition == ledger.Context || m.Disposition == ledger.Starts && e.Seq <= msg.Seq) {
 			add(e)
 		}
 	}
-	add(msg)
+	if m, ok := msg.Body.(*ledger.MessageReceived); !ok || m.Again == "" || len(people) == 0 {
+		add(msg)
+	}
 	return people, nil
 }
 

@@ -40,6 +40,11 @@ type Request struct {
 	Approvers []string
 	Quorum    int // never fewer than the settings say
 	Timeout   time.Duration
+	Remind    Reminder
+	Escalate  []ledger.Escalation // in order; ids only
+
+	// Offers are what the card lets people do, as far as the caller knows. The registry adds what its settings allow.
+	Offers []ledger.Offer
 }
 
 // Settings say who may decide, and how long there is for it.
@@ -50,6 +55,8 @@ type Settings struct {
 	Timeout      time.Duration // how long people have, from the first showing; zero: 2 minutes
 	ShowWithin   time.Duration // how long the surfaces have to show an ask; zero: 1 minute
 	OpenChannels []string      // the public channels whose members count under "channel"
+	Remind       int           // after which part of the time people are reminded, in percent; zero: never
+	MoreTime     time.Duration // how far people may move a deadline altogether; zero: not at all
 	Team         string        // our workspace: people of another one are outsiders. Empty: the ask's own place says it
 }
 

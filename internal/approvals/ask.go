@@ -15,7 +15,7 @@ type ask struct {
 	Key
 	id      string
 	session string
-	who     question
+	who     question // guarded by Registry.mu: more people may decide once it was escalated
 	timeout time.Duration
 
 	// turn holds one token: whoever has it may append events about this ask. It is a channel so that a caller can stop
@@ -32,6 +32,7 @@ type ask struct {
 	state      ledger.Approval
 	unshowable map[string]string // by surface: why it can't show it
 	over       *Resolution
+	unsaid     int // reminders that there was nobody for
 }
 
 func newAsk(key Key, id, session string) *ask {
@@ -84,7 +85,11 @@ func (a *ask) apply(e ledger.Event) bool {
 	if !a.state.Apply(e) {
 		return false
 	}
-	if b, ok := e.Body.(*ledger.ApprovalResolved); ok {
+	switch b := e.Body.(type) {
+	case *ledger.ApprovalEscalated:
+		a.who.list = a.who.list.and(b.Approvers)
+		a.who.counts = slices.Clone(a.state.Approvers)
+	case *ledger.ApprovalResolved:
 		a.finish(Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq})
 	}
 	return true
@@ -119,7 +124,8 @@ func (a *ask) approvals() int {
 // due is when the ask ends if nobody does anything, and as what.
 func (a *ask) due() (at time.Time, as ending) {
 	if len(a.state.Shown) > 0 {
-		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout)}
+		moved := a.state.Until().Sub(a.state.Shown[0].Until)
+		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout+moved)}
 	}
 	if reasons, everywhere := a.nowhere(); everywhere {
 		return time.Time{}, ending{ledger.SourceUndeliverable, reasons}
@@ -145,9 +151,12 @@ func (a *ask) nowhere() (reasons string, everywhere bool) {
 
 func (a *ask) snapshot() Snapshot {
 	s := Snapshot{Key: a.Key, ID: a.id, Session: a.session, Ask: a.state}
-	// Both only grow: without spare room what comes later doesn't touch the snapshot, nor the other way round.
+	// They only grow: without spare room what comes later doesn't touch the snapshot, nor the other way round.
 	s.Ask.Shown = slices.Clip(a.state.Shown)
 	s.Ask.Votes = slices.Clip(a.state.Votes)
+	s.Ask.Extended = slices.Clip(a.state.Extended)
+	s.Ask.Reminded = slices.Clip(a.state.Reminded)
+	s.Ask.Escalated = slices.Clip(a.state.Escalated)
 	return s
 }
 

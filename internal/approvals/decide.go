@@ -334,11 +334,11 @@ func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel s
 	return err
 }
 
-// MayStop tells whether somebody may stop a run: its requesters, and those who may decide. If not, the error is a
+// MayStop tells whether somebody may stop a run: its requesters, whoever started it, and those who may decide. If not, the error is a
 // [*RefusedError].
 func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, run *ledger.Run) error {
 	q := question{
-		list: r.settings.Approvers, quorum: 1, requesters: run.Started.Requesters, place: run.Started.Place,
+		list: r.settings.Approvers, quorum: 1, requesters: append(slices.Clip(run.Started.Requesters), run.StartedBy.Person()), place: run.Started.Place,
 		act: "stop this run", ids: ids{session: run.Session, run: run.ID},
 	}
 	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Denied, By: by})

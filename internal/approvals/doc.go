@@ -29,5 +29,7 @@
 //   - A person has one vote, and the last vote and the resolution are one append. Somebody who approved may still deny:
 //     their denial is in the resolution.
 //   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
+//   - While nobody decides, people are reminded, and more of them may decide (clock.go), each step once and never after
+//     the end. They may move the deadline (extend.go), as far as was settled when the ask was opened.
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals

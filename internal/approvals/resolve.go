@@ -42,6 +42,13 @@ func (r *Registry) ResolveByID(ctx context.Context, approvalID string, d Decisio
 	return r.decide(ctx, a, d)
 }
 
+// question is who may decide the ask now.
+func (r *Registry) question(a *ask) question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return a.who
+}
+
 func (r *Registry) find(approvalID string) *ask {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +83,7 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 		return r.answer(a, d, true)
 	}
 	// Looking people up can take seconds, so it happens before it is our turn.
-	by, err := r.mayDecide(ctx, a.who, d)
+	by, err := r.mayDecide(ctx, r.question(a), d)
 	if err != nil {
 		return Outcome{}, err
 	}

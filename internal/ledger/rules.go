@@ -36,7 +36,7 @@ type ruleAsk struct {
 // what people did too late is kept.
 var afterEnd = map[string]bool{
 	"run_stop_requested": true, "approval_shown": true, "approval_voted": true, "message_posted": true, "message_settled": true,
-	"message_received": true,
+	"message_received": true, "approval_asked_again": true,
 }
 
 // check reads one more event; a [*Problem] is its error. ended finds out whether the event's run had ended before.
@@ -103,6 +103,14 @@ func (r *ruleRun) check(e Event) string {
 	case *ApprovalShown:
 		return r.known(b.Approval)
 	case *ApprovalVoted:
+		return r.known(b.Approval)
+	case *ApprovalExtended:
+		return r.known(b.Approval)
+	case *ApprovalReminded:
+		return r.known(b.Approval)
+	case *ApprovalEscalated:
+		return r.known(b.Approval)
+	case *ApprovalAskedAgain:
 		return r.known(b.Approval)
 	case *ApprovalResolved:
 		return r.resolved(b)
