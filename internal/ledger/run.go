@@ -186,7 +186,10 @@ func (a *Approval) Limit() time.Time {
 
 // Extensible tells whether the deadline can be moved once more, by somebody who may.
 func (a *Approval) Extensible() bool {
-	return a.Open() && len(a.Shown) > 0 && a.Until().Before(a.Limit())
+	if len(a.Shown) == 0 {
+		return a.Open() && a.MoreTime > 0 // the card that is about to be shown says so already
+	}
+	return a.Open() && a.Until().Before(a.Limit())
 }
 
 // Apply reads one more event about the ask and reports whether it changed it. An event that fits nothing is passed over,

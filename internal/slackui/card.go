@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,7 +157,12 @@ func (v *renderer) buttons(q request, a *ledger.Approval, whole bool) []slack.Bl
 	if !whole {
 		b = append(b, button(actionReview, a.Approval, "Review", slack.StyleDefault))
 	}
-	return append(b, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
+	b = append(b, button(actionDeny, a.Approval, "Deny", slack.StyleDefault))
+	if slices.Contains(a.Offers, ledger.OfferMoreTime) && a.Dismissed == "" && a.Extensible() {
+		label := slack.NewTextBlockObject(slack.PlainTextType, v.t("Give Me More Time"), false, false)
+		b = append(b, slack.NewOverflowBlockElement(actionMore, slack.NewOptionBlockObject(option(actionMoreTime, a.Approval), label, nil)))
+	}
+	return b
 }
 
 // approvable tells whether a person who sees all that can be shown knows enough.
@@ -348,7 +354,11 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	v.people(asker, actorsOf(c.Approval.Requesters, run.StartedBy))
 	content = append(content, v.whoseAction(run)...)
 	content = append(content, paragraph(append([]element{bold("Asked by: ")}, asker.elements...)...))
-	return []slack.Block{richText(content...), note(reference(c.Approval))}
+	blocks := []slack.Block{richText(content...)}
+	if again := v.askAgain(q, c.Approval); again != nil {
+		blocks = append(blocks, again)
+	}
+	return append(blocks, note(reference(c.Approval)))
 }
 
 // performed tells whether it is being done, was done, or may have been.

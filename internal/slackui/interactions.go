@@ -53,6 +53,9 @@ var verbs = map[string]verb{
 	actionDeny:    {"approval", onAsk, (*UI).decide},
 	actionReview:  {"approval", onForm, (*UI).review},
 	actionStop:    {"run", onRun, (*UI).stop},
+
+	actionMoreTime: {"approval", onAsk, (*UI).moreTime},
+	actionAskAgain: {"approval", onAsk, (*UI).askAgain},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }

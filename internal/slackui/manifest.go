@@ -29,6 +29,7 @@ var methodScopes = map[string][]string{
 	"users.info":                   {"users:read"},
 	"users.list":                   {"users:read"}, // a person by their name
 	"usergroups.users.list":        {"usergroups:read"},
+	"conversations.open":           {"im:write"}, // to remind those who may approve
 	"views.open":                   nil,
 	"views.update":                 nil,
 	"files.getUploadURLExternal":   {"files:write"}, // a request that is too long for a modal
