@@ -241,14 +241,15 @@ func (s *Server) routes() http.Handler {
 		"/api/agent":           {http.MethodPost: s.with(s.postAgent, ScopeRun)},
 		"/api/agent/stream":    {http.MethodPost: s.with(s.postStream, ScopeRun)},
 		"/api/agent/approvals": {http.MethodGet: s.with(s.getApprovals, ScopeRead, ScopeDecide)},
-		"/api/agent/approvals/{runId}/{toolCallId}": {http.MethodPost: s.with(s.postApproval, ScopeDecide)},
-		"/api/agent/runs/{runId}/stop":              {http.MethodPost: s.with(s.postStop, ScopeRun, ScopeDecide)},
-		"/api/agent/runs/{runId}/events":            {http.MethodGet: s.with(s.getEvents, ScopeRead)},
-		"/api/approvals":                            {http.MethodPost: s.with(s.postAsk, ScopeRun)},
-		"/api/approvals/{id}":                       {http.MethodGet: s.with(s.getAsk, ScopeRun, ScopeRead)},
-		"/api/approvals/{id}/outcome":               {http.MethodPost: s.with(s.postOutcome, ScopeRun)},
-		"/api/agent/sessions":                       {http.MethodGet: s.with(s.getSessions, ScopeRead)},
-		"/api/agent/sessions/{sessionId...}":        {http.MethodGet: s.with(s.getSession, ScopeRead)},
+		"/api/agent/approvals/{runId}/{toolCallId}":        {http.MethodPost: s.with(s.postApproval, ScopeDecide)},
+		"/api/agent/approvals/{runId}/{toolCallId}/extend": {http.MethodPost: s.with(s.postExtend, ScopeDecide)},
+		"/api/agent/runs/{runId}/stop":                     {http.MethodPost: s.with(s.postStop, ScopeRun, ScopeDecide)},
+		"/api/agent/runs/{runId}/events":                   {http.MethodGet: s.with(s.getEvents, ScopeRead)},
+		"/api/approvals":                                   {http.MethodPost: s.with(s.postAsk, ScopeRun)},
+		"/api/approvals/{id}":                              {http.MethodGet: s.with(s.getAsk, ScopeRun, ScopeRead)},
+		"/api/approvals/{id}/outcome":                      {http.MethodPost: s.with(s.postOutcome, ScopeRun)},
+		"/api/agent/sessions":                              {http.MethodGet: s.with(s.getSessions, ScopeRead)},
+		"/api/agent/sessions/{sessionId...}":               {http.MethodGet: s.with(s.getSession, ScopeRead)},
 	} {
 		mux.Handle(path, methods(routes))
 	}

@@ -399,6 +399,9 @@ func (b builder) asked(a *ledger.Approval) []step {
 	for _, s := range a.Shown {
 		steps = append(steps, step{Name: "shown", Text: strings.TrimSpace(b.line(s.Surface+" "+s.Channel+" "+s.TS)) + ", until " + clock(s.Until)})
 	}
+	for _, s := range passed(b.cleaner, a) {
+		steps = append(steps, step{At: clock(s.at), Name: s.name, Text: s.text, Took: "after " + took(s.at.Sub(a.At))})
+	}
 	for _, v := range a.Votes {
 		if a.Quorum <= 1 && a.Resolved != nil {
 			break // the one vote is the resolution

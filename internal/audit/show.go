@@ -320,6 +320,9 @@ func (p *printer) approval(a *ledger.Approval) {
 	for _, s := range a.Shown {
 		p.field(6, "shown", plainText, p.line(fmt.Sprintf("%s %s %s until %s", s.Surface, s.Channel, s.TS, stamp(s.Until))))
 	}
+	for _, s := range passed(p.cleaner, a) {
+		p.field(6, s.name, plainText, stamp(s.at)+" "+s.text)
+	}
 	for _, v := range a.Votes {
 		p.field(6, "vote", plainText, fmt.Sprintf("%s %s by %s", stamp(v.At), v.Type, p.who(&v.By)))
 	}
