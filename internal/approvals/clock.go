@@ -88,7 +88,7 @@ func (a *ask) coming() (all []step) {
 	return all
 }
 
-// due are the steps whose time has come. One that falls on the deadline comes too late.
+// stepsDue are the steps whose time has come. One that falls on the deadline comes too late.
 func (r *Registry) stepsDue(a *ask, now time.Time) (steps []step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *Registry) tick(ctx context.Context, a *ask) time.Time {
 	return now
 }
 
-// proceed takes the steps that are due, in one append. Whom they are for is looked up before it is our turn, because
+// proceed takes the steps that are due. Whom they are for is looked up before it is our turn, because
 // that can take seconds and clicks don't wait for it.
 func (r *Registry) proceed(ctx context.Context, a *ask, now time.Time) error {
 	steps := r.stepsDue(a, now)
@@ -147,43 +147,28 @@ func (r *Registry) proceed(ctx context.Context, a *ask, now time.Time) error {
 	if err := r.learn(ctx, a); err != nil {
 		return err
 	}
-	var events []ledger.Event
 	for _, s := range r.stepsDue(a, now) { // none, if it has ended
-		if e := r.taking(a, s, direct[s]); e != nil {
-			events = append(events, *e)
+		if err := r.take(ctx, a, s, direct[s]); err != nil {
+			return err
 		}
 	}
-	if len(events) == 0 {
+	return nil
+}
+
+// take takes one step. The caller has the ask's turn.
+func (r *Registry) take(ctx context.Context, a *ask, s step, direct []string) error {
+	e := r.taking(a, s, direct)
+	if e == nil {
 		return nil
 	}
-	committed, err := r.journal.Append(ctx, events...)
+	committed, err := r.journal.Append(ctx, *e)
 	if lost, ok := errors.AsType[*ledger.ConflictError](err); ok && r.apply(a, lost.Winner) {
-		return r.again(ctx, a, now)
+		return nil // it is recorded already, by an append that seemed to have failed
 	}
 	if err != nil {
 		return err
 	}
 	r.apply(a, committed...)
-	return nil
-}
-
-// again takes what is left of the steps, after one of them turned out to be recorded: an append that seemed to have
-// failed. Whom a step is for is left at those who are mentioned. The caller has the ask's turn.
-func (r *Registry) again(ctx context.Context, a *ask, now time.Time) error {
-	for _, s := range r.stepsDue(a, now) {
-		e := r.taking(a, s, nil)
-		if e == nil {
-			continue
-		}
-		committed, err := r.journal.Append(ctx, *e)
-		if lost, ok := errors.AsType[*ledger.ConflictError](err); ok && r.apply(a, lost.Winner) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		r.apply(a, committed...)
-	}
 	return nil
 }
 

@@ -199,7 +199,7 @@ func (v *renderer) link(a *ledger.Approval) string {
 	return ""
 }
 
-// sync makes the nudges that an ask now has.
+// nudge makes the nudges that an ask now has.
 func (b *book) nudge(run *ledger.Run, c *ledger.Call, place ledger.Place) {
 	for _, n := range nudges(c.Approval) {
 		b.thing(ledger.Thing{Kind: kindNudge, ID: n.id()}, run.ID, n.place(place)).call = c.ID
