@@ -19,12 +19,12 @@ func (v *renderer) urgency(a *ledger.Approval) []slack.RichTextElement {
 		}
 	}
 	if len(a.Reminded) > 0 {
-		p.form("*Reminded:* {when}", slots{"when": func(p *phrase) { p.moments(a.Reminded) }})
+		p.form("*Reminded:* {when}", slots{"when": func(p *phrase) { p.moments(a) }})
 	}
 	for _, e := range a.Escalated {
 		apart()
 		p.form("{who} may approve, too, since {when}", slots{
-			"who": func(p *phrase) { p.listed(a, e.Approvers) }, "when": func(p *phrase) { p.at(e.At) },
+			"who": func(p *phrase) { p.listed(a, e.Approvers) }, "when": func(p *phrase) { p.clock(a, e.At) },
 		})
 	}
 	if n := len(a.Extended); n > 0 {
@@ -44,13 +44,27 @@ func (v *renderer) urgency(a *ledger.Approval) []slack.RichTextElement {
 }
 
 // moments are the times of reminders.
-func (p *phrase) moments(all []ledger.Reminded) {
-	for i, r := range all {
+func (p *phrase) moments(a *ledger.Approval) {
+	for i, r := range a.Reminded {
 		if i > 0 {
 			p.say(p.v.t(", "))
 		}
-		p.at(r.At)
+		p.clock(a, r.At)
 	}
+}
+
+// aDay is how long people may have for a moment of theirs to be told without its date.
+const aDay = 12 * time.Hour
+
+// clock adds a moment in an ask's life: the time alone, where the day is plain.
+func (p *phrase) clock(a *ledger.Approval, t time.Time) {
+	if a.Timeout+a.MoreTime > aDay {
+		p.at(t)
+		return
+	}
+	fallback := utc(t)
+	p.elements = append(p.elements, slack.NewRichTextSectionDateElement(t.Unix(), "{time}", nil, &fallback))
+	p.plain.WriteString(fallback)
 }
 
 // until adds a deadline, as exactly as the card says it.
