@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +37,7 @@ func (r Remind) String() string {
 		all = append(all, strconv.Itoa(r.Part)+"%")
 	}
 	if r.After > 0 {
-		all = append(all, r.After.String())
+		all = append(all, brief(r.After))
 	}
 	if len(all) == 0 && r.Never {
 		return "0%"
@@ -167,7 +166,19 @@ func (l *loader) inTime(m map[string]*yaml.Node, w Wanted) {
 	}
 }
 
-// Words say the steps in a few words.
+// String says the step in a few words.
 func (s Step) String() string {
-	return fmt.Sprintf("%s after %s", strings.Join(s.Approvers, ","), s.After)
+	return strings.Join(s.Approvers, ",") + " after " + brief(s.After)
+}
+
+// brief is a duration without its zeros: 30m, not 30m0s.
+func brief(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

@@ -53,12 +53,12 @@ func (v *renderer) askAgain(q request, a *ledger.Approval) slack.Block {
 		return nil
 	}
 	b := button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault)
-	b.AccessibilityLabel = short(v.tf("Ask Again: %s", q.summary), maxAskAgainLabel)
+	b.AccessibilityLabel = pieces(v.tf("Ask Again: %s", q.summary), maxAskAgainLabel)[0]
 	return slack.NewActionBlock(a.Approval+".again", b)
 }
 
-// maxAskAgainLabel keeps what a screen reader says of the button within Slack's 75 characters, whatever marks a cut.
-const maxAskAgainLabel = 60
+// maxAskAgainLabel is Slack's limit for what a screen reader says of a button.
+const maxAskAgainLabel = 75
 
 // askAgain is a click on Ask Again.
 func (u *UI) askAgain(ctx context.Context, c *click) {

@@ -22,7 +22,7 @@ type blockChecker struct {
 }
 
 // ownToken is the only thing in angle brackets that we write ourselves in mrkdwn.
-var ownToken = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} at \{time(?:_secs)?\}\|\d{4}-\d\d-\d\d \d\d:\d\d UTC>`)
+var ownToken = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} (?:at )?\{time(?:_secs)?\}\|\d{4}-\d\d-\d\d \d\d:\d\d UTC>`)
 
 func (c *blockChecker) bad(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
@@ -110,6 +110,7 @@ func (c *blockChecker) block(b map[string]any) {
 		for _, e := range list(b["elements"], 1, 25, c) {
 			c.button(e)
 		}
+		c.once(b)
 	case "plan":
 		c.str(b["title"], 150)
 		seen := map[any]bool{}
@@ -137,8 +138,41 @@ func (c *blockChecker) task(t map[string]any) {
 	}
 }
 
+// once: an action has its own id within its block.
+func (c *blockChecker) once(b map[string]any) {
+	seen := map[any]bool{}
+	for _, e := range list(b["elements"], 1, 25, c) {
+		if seen[e["action_id"]] {
+			c.bad("action_id %v twice in a block", e["action_id"])
+		}
+		seen[e["action_id"]] = true
+	}
+}
+
+// menu checks what opens behind the dots.
+func (c *blockChecker) menu(e map[string]any) {
+	c.actions = append(c.actions, e["action_id"].(string))
+	for _, o := range list(e["options"], 1, 5, c) {
+		label, _ := o["text"].(map[string]any)
+		if label["type"] != "plain_text" || label["emoji"] != false {
+			c.bad("option %v", label)
+		}
+		c.str(label["text"], 75)
+		if value, _ := o["value"].(string); value == "" || utf8.RuneCountInString(value) > 75 {
+			c.bad("the value of an option is %q", value)
+		}
+	}
+}
+
 func (c *blockChecker) button(e map[string]any) {
+	if e["type"] == "overflow" {
+		c.menu(e)
+		return
+	}
 	c.str(e["action_id"], 255)
+	if label, ok := e["accessibility_label"]; ok {
+		c.str(label, 75)
+	}
 	c.str(e["value"], 2000)
 	label, _ := e["text"].(map[string]any)
 	if label["type"] != "plain_text" || label["emoji"] != false {
@@ -169,7 +203,7 @@ func (c *blockChecker) richText(elements any) {
 	for _, e := range list(elements, 1, 1000, c) {
 		switch e["type"] {
 		case "rich_text_section", "rich_text_quote":
-			c.inline(e["elements"], "text", "user", "usergroup", "date", "link")
+			c.inline(e["elements"], "text", "user", "usergroup", "channel", "date", "link")
 		case "rich_text_preformatted":
 			c.inline(e["elements"], "text")
 		case "rich_text_list":
