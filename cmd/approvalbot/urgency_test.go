@@ -404,3 +404,27 @@ func TestManyRemindersAtOnce(t *testing.T) {
 		w.pass(40 * time.Minute)
 	})
 }
+
+// Over HTTP: the deadline moves as far as it can, and the answer says where it is.
+func TestMoreTimeOverHTTP(t *testing.T) {
+	inUrgentWorld(t, func(w *world) { w.settings.MoreTime = 15 * time.Minute }, func(w *world) {
+		thread := w.ask("alice", proof)
+		run := w.runs()[0]
+		path := "/api/agent/approvals/" + run.ID + "/" + run.Calls[0].ID + "/extend"
+		p := w.client("local-test")
+		first := run.Calls[0].Approval.Until()
+		for _, more := range []time.Duration{10 * time.Minute, 15 * time.Minute} {
+			a := p.do("POST", path, "").must(t, 200, "")
+			if at, err := time.Parse(time.RFC3339Nano, a.str("expiresAt")); err != nil || !at.Equal(first.Add(more)) {
+				t.Errorf("it expires %v after the first deadline, want %s: %v", at.Sub(first), more, err)
+			}
+			w.pass(time.Minute)
+		}
+		p.do("POST", path, "{}").must(t, 403, "NO_MORE_TIME")
+		p.do("POST", path, `{"by":"me"}`).must(t, 400, "INVALID_REQUEST")
+		mustSay(t, w.card(thread).text, "the API token", "moved the deadline to", "the latest there can be")
+		w.click("bob", w.card(thread), "deny")
+		p.do("POST", path, "").must(t, 409, "ALREADY_DECIDED")
+		p.do("POST", "/api/agent/approvals/none/none/extend", "").must(t, 404, "NOT_FOUND")
+	})
+}

@@ -177,7 +177,7 @@ func TestEscalation(t *testing.T) {
 		}
 		time.Sleep(time.Minute - 1)
 		refused(carol)
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		refused(dave)
 		_, err := w.ResolveByID(t.Context(), p.ID(), approve(dave))
 		if got := wantRefused(t, err).Allowed; !slices.Equal(got, []string{"UBOB", "UCAROL"}) {
