@@ -46,7 +46,11 @@ func (s *Settings) mentions(rules *policy.Rules, file *actions.File) []mention {
 	}
 	for _, r := range rules.List() {
 		if r.Effect == policy.Ask {
-			further("policy", fmt.Sprintf("%s:%d: the rule %s", s.PolicyFile, r.Line, r.Name), r.Approvers, r.Quorum)
+			where := fmt.Sprintf("%s:%d: the rule %s", s.PolicyFile, r.Line, r.Name)
+			further("policy", where, r.Approvers, r.Quorum)
+			for _, step := range r.Escalate {
+				all = append(all, mention{"policy", where + ", escalate", step.Approvers, approvals.ParseApprovers, 1})
+			}
 		}
 	}
 	for _, a := range file.Actions() {

@@ -143,6 +143,15 @@ func wants(w policy.Wanted) string {
 	if w.Confirm {
 		all = append(all, "confirmed")
 	}
+	switch {
+	case w.Remind.Never:
+		all = append(all, "no reminder")
+	case w.Remind != (policy.Remind{}):
+		all = append(all, "a reminder after "+w.Remind.String())
+	}
+	for _, s := range w.Escalate {
+		all = append(all, "after "+short(s.After)+" also "+strings.Join(s.Approvers, ","))
+	}
 	return strings.Join(all, ", ")
 }
 

@@ -140,6 +140,14 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 		return []slog.Attr{word("approval", b.Approval), slog.Int("revision", b.Revision), word("digest", b.Digest), word("by", e.Actor.Person().ID)}
 	case *ledger.Paused, *ledger.Resumed:
 		return []slog.Attr{word("by", e.Actor.Person().ID)}
+	case *ledger.ApprovalReminded:
+		return []slog.Attr{word("approval", b.Approval), slog.Int("n", b.N), slog.Bool("direct", b.Direct)}
+	case *ledger.ApprovalEscalated:
+		return []slog.Attr{word("approval", b.Approval), slog.Int("level", b.Level), word("approvers", strings.Join(b.Approvers, ","))}
+	case *ledger.ApprovalExtended:
+		return []slog.Attr{word("approval", b.Approval), slog.Time("until", b.Until), word("by", e.Actor.Person().ID)}
+	case *ledger.ApprovalAskedAgain:
+		return []slog.Attr{word("approval", b.Approval), slog.Int64("message", b.Message), word("by", e.Actor.Person().ID)}
 	case *ledger.PolicyChanged:
 		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
 	case *ledger.ToolStarted:

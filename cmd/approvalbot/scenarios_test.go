@@ -70,7 +70,7 @@ func TestNobodyAnswers(t *testing.T) {
 	inWorld(t, func(s *Settings) { s.Timeout = time.Minute }, func(w *world) {
 		thread := w.ask("alice", proof)
 		w.pass(2 * time.Minute)
-		if w.exists("proof.txt") || len(w.card(thread).buttons) != 0 {
+		if w.exists("proof.txt") || w.card(thread).decidable() {
 			t.Error("it ran, or the buttons are left")
 		}
 		mustSay(t, w.card(thread).text, "obody answered")
@@ -107,7 +107,7 @@ func TestKilledWhileWaiting(t *testing.T) {
 		w.start()
 		w.pass(10 * time.Second)
 		after := w.card(thread)
-		if after.ts != card.ts || len(after.buttons) != 0 || w.exists("proof.txt") {
+		if after.ts != card.ts || after.decidable() || w.exists("proof.txt") {
 			t.Errorf("the same card has to be at its end: %v", after)
 		}
 		mustSay(t, after.text, "restarted")
@@ -254,7 +254,7 @@ func TestSIGTERM(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		thread := w.ask("alice", proof)
 		w.stop()
-		if len(w.card(thread).buttons) != 0 {
+		if w.card(thread).decidable() {
 			t.Error("the card was not brought to its end")
 		}
 		w.deniedOnce("abort")

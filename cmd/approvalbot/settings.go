@@ -434,7 +434,7 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	requesters, err := s.requesters()
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
-		OpenChannels: s.openChannels, Team: team, Bots: s.TrustedBots,
+		OpenChannels: s.openChannels, Team: team, Bots: s.TrustedBots, Remind: int(s.Remind), MoreTime: s.MoreTime,
 		Grantors: optional(s.Grantors), Grants: ledger.GrantScope(s.Grants), Operators: operators,
 	}, err
 }

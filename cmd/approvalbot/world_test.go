@@ -243,6 +243,11 @@ type shown struct {
 	buttons      map[string]string // action id: value
 }
 
+// decidable tells whether there is something to decide with; Ask Again isn't that.
+func (s shown) decidable() bool {
+	return s.buttons["approve"] != "" || s.buttons["deny"] != "" || s.buttons["review"] != ""
+}
+
 var tokens = regexp.MustCompile(`"(text|title|name|url|user_id|details)":\s*"((?:[^"\\]|\\.)*)"`)
 
 // texts are the strings in blocks that people can see, in order.

@@ -109,6 +109,9 @@ func (r *run) offers(t target, args json.RawMessage, surfaces []string) (offers 
 	if slices.Contains(surfaces, "slack") && r.editable(t.call.Name, args) {
 		offers = append(offers, ledger.OfferEdit)
 	}
+	if r.asked == nil && r.started.Place.Channel != "" { // what nobody answered can be asked again where a model does it, in a thread
+		offers = append(offers, ledger.OfferAskAgain)
+	}
 	return offers
 }
 

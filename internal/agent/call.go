@@ -203,7 +203,16 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 		Approvers: d.Approvers, Quorum: d.Quorum, Timeout: timeout,
 		Grantable: policyHash == r.Policy.Current().Hash() && !r.hides(p, args),
 		Exact:     p.Kind == tools.KindCommand || t.call.Name == shell || r.asked != nil,
+		Remind:    approvals.Reminder(d.Remind), Escalate: steps(d.Escalate),
 	}
+}
+
+// steps are a policy's escalation as it is recorded.
+func steps(of []policy.Step) (all []ledger.Escalation) {
+	for _, s := range of {
+		all = append(all, ledger.Escalation(s))
+	}
+	return all
 }
 
 // approved runs an approved call, if it is still what people approved: nothing ended the run meanwhile, the policy
@@ -242,7 +251,31 @@ func mayBeStricter(asked approvals.Request, now policy.Wanted) bool {
 	case (asked.Approvers == nil) != (now.Approvers == nil):
 		return true
 	}
-	return slices.ContainsFunc(asked.Approvers, func(who string) bool { return !slices.Contains(now.Approvers, who) })
+	return slices.ContainsFunc(asked.Approvers, func(who string) bool { return !slices.Contains(now.Approvers, who) }) ||
+		slices.ContainsFunc(asked.Escalate, func(s ledger.Escalation) bool { return !escalates(now.Escalate, s) })
+}
+
+// escalates tells whether everybody of a step may approve in one that comes no later.
+func escalates(steps []policy.Step, s ledger.Escalation) bool {
+	var by []string
+	for _, now := range steps {
+		if now.After <= s.After {
+			by = append(by, now.Approvers...)
+		}
+	}
+	return !slices.ContainsFunc(s.Approvers, func(who string) bool { return !slices.Contains(by, who) })
+}
+
+// escalated are those who were added to an ask and whom a policy would add now, too.
+func escalated(a *ledger.Approval, now policy.Wanted) (words []string) {
+	for _, e := range a.Escalated {
+		for _, who := range e.Approvers {
+			if slices.ContainsFunc(now.Escalate, func(s policy.Step) bool { return slices.Contains(s.Approvers, who) }) {
+				words = append(words, who)
+			}
+		}
+	}
+	return words
 }
 
 // notEnough says why the approvals that a call got are not enough for what is wanted now; "" if they are.
@@ -255,7 +288,7 @@ func (r *run) notEnough(ctx context.Context, t target, now policy.Wanted) (strin
 	if c == nil || c.Approval == nil {
 		return "What was approved is not in the journal.", nil
 	}
-	err = r.Approvals.Enough(ctx, state, c.Approval, now.Approvers, now.Quorum)
+	err = r.Approvals.Enough(ctx, state, c.Approval, now.Approvers, now.Quorum, escalated(c.Approval, now)...)
 	if err == nil {
 		return "", nil
 	}

@@ -167,7 +167,8 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) 
 	}
 }
 
-// requesters are everyone whose words are in the session's instructions when the message's turn comes.
+// requesters are everyone whose words are in the session's instructions when the message's turn comes. Whoever had
+// something asked again has said nothing: the words of such a message are ours.
 func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Person, error) {
 	var people []ledger.Person
 	seen := map[ledger.Person]bool{}
@@ -185,7 +186,7 @@ func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Pers
 		}
 		switch b := e.Body.(type) {
 		case *ledger.MessageReceived:
-			if b.Disposition == ledger.Context || b.Disposition == ledger.Starts && e.Seq <= msg.Seq {
+			if b.Again == "" && (b.Disposition == ledger.Context || b.Disposition == ledger.Starts && e.Seq <= msg.Seq) {
 				messages[e.Seq] = e
 			}
 		case *ledger.MessageWithdrawn: // its words never came into the instructions
@@ -195,7 +196,9 @@ func (a *Agent) requesters(ctx context.Context, msg ledger.Event) ([]ledger.Pers
 	for _, seq := range slices.Sorted(maps.Keys(messages)) {
 		add(messages[seq])
 	}
-	add(msg)
+	if m, ok := msg.Body.(*ledger.MessageReceived); !ok || m.Again == "" || len(people) == 0 {
+		add(msg)
+	}
 	return people, nil
 }
 

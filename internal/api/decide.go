@@ -151,3 +151,28 @@ func (s *Server) unconfirmed(e *approvals.UnconfirmedError) error {
 			"the risk is critical: to approve it, send %s here, which is %q; nothing was decided", what, s.views.text(word))}},
 	}}
 }
+
+// postExtend moves a deadline.
+func (s *Server) postExtend(w http.ResponseWriter, r *http.Request, t *Token) error {
+	raw, err := readBody(r, maxDecision)
+	if err != nil {
+		return err
+	}
+	if len(raw) > 0 {
+		if err := parseForm(raw).done(); err != nil {
+			return err
+		}
+	}
+	key := approvals.Key{Run: r.PathValue("runId"), Call: r.PathValue("toolCallId")}
+	until, err := s.Approvals.ExtendCall(r.Context(), key, s.actor(r.Context(), t))
+	switch {
+	case errors.Is(err, approvals.ErrNoMoreTime):
+		return &problem{status: http.StatusForbidden, code: "NO_MORE_TIME", message: "the deadline is as late as it can be, so it stays as it is (APPROVALBOT_MORE_TIME)"}
+	case errors.Is(err, approvals.ErrInvalid):
+		return &problem{status: http.StatusForbidden, code: "NOT_SHOWN", message: "it hasn't been shown to anyone yet, so its time hasn't begun"}
+	case err != nil:
+		return s.undecided(key, err)
+	}
+	answer(w, http.StatusOK, map[string]any{"ok": true, "expiresAt": until.UTC()})
+	return nil
+}

@@ -9,10 +9,11 @@ import (
 )
 
 // Enough tells whether what people said to an ask is enough for what is wanted now: another list of approvers, another
-// quorum, as the policy may want between the approval and the start. Nil and 0 are what the settings say. Each approval
+// quorum, as the policy may want between the approval and the start. Nil and 0 are what the settings say; those to whom
+// it was escalated come on top. Each approval
 // counts if that person could give it under the new list, by the same rules as a click. If it isn't enough the error is
 // a [*RefusedError], whose reason is for everybody to read.
-func (r *Registry) Enough(ctx context.Context, run *ledger.Run, a *ledger.Approval, approvers []string, quorum int) error {
+func (r *Registry) Enough(ctx context.Context, run *ledger.Run, a *ledger.Approval, approvers []string, quorum int, escalated ...string) error {
 	list := r.settings.Approvers
 	if approvers != nil {
 		var err error
@@ -20,6 +21,7 @@ func (r *Registry) Enough(ctx context.Context, run *ledger.Run, a *ledger.Approv
 			return &RefusedError{Reason: "Who has to approve this now can't be read, so it counts as not approved."}
 		}
 	}
+	list = list.and(escalated)
 	quorum = max(quorum, r.settings.Quorum)
 	q := question{
 		list: list, quorum: quorum, requesters: a.Requesters, place: a.Place,

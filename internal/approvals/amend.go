@@ -98,12 +98,6 @@ func (r *Registry) MayDecide(ctx context.Context, approvalID string, t ledger.Re
 	return err
 }
 
-func (r *Registry) question(a *ask) question {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return a.who
-}
-
 // overNow is the error that says how an ask ended that is over.
 func (r *Registry) overNow(a *ask) error {
 	r.mu.Lock()

@@ -32,10 +32,9 @@ type Request struct {
 	Surfaces   []string        // who has to show it: slack, http
 	PolicyHash string
 	Cwd        string
-	Rule       string         // what asks, as the policy names it
-	Risk       string         // low, medium, high, critical, or nothing
-	Confirm    bool           // a click on Approve is confirmed once more
-	Offers     []ledger.Offer // what its card lets people do besides approving and denying
+	Rule       string // what asks, as the policy names it
+	Risk       string // low, medium, high, critical, or nothing
+	Confirm    bool   // a click on Approve is confirmed once more
 
 	Grantable bool // nothing known to the caller keeps the call from being allowed in advance; the rest is checked here
 	Exact     bool // and if it is, with exactly these arguments: they may be a program
@@ -44,6 +43,11 @@ type Request struct {
 	Approvers []string
 	Quorum    int // never fewer than the settings say
 	Timeout   time.Duration
+	Remind    Reminder
+	Escalate  []ledger.Escalation // in order; ids only
+
+	// Offers are what the card lets people do, as far as the caller knows. The registry adds what its settings allow.
+	Offers []ledger.Offer
 }
 
 // Settings say who may decide, and how long there is for it.
@@ -57,6 +61,8 @@ type Settings struct {
 	Grantors     Approvers         // who may allow calls in advance; zero: nobody
 	Grants       ledger.GrantScope // how far that may reach; zero: the thread
 	Operators    Approvers         // who runs this; zero: nobody
+	Remind       int               // after which part of the time people are reminded, in percent; zero: never
+	MoreTime     time.Duration     // how far people may move a deadline altogether; zero: not at all
 	Team         string            // our workspace: people of another one are outsiders. Empty: the ask's own place says it
 	Bots         []string          // other bots and workflows that may start runs, B…; they never decide anything
 }

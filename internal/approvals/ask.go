@@ -36,6 +36,7 @@ type ask struct {
 	state      ledger.Approval
 	unshowable map[string]string // by surface: why it can't show it
 	over       *Resolution
+	unsaid     int // reminders that there was nobody for
 }
 
 func newAsk(key Key, id, session string) *ask {
@@ -91,6 +92,9 @@ func (a *ask) apply(e ledger.Event) bool {
 	switch b := e.Body.(type) {
 	case *ledger.ApprovalAmended:
 		a.who = a.who.amended(b)
+	case *ledger.ApprovalEscalated:
+		a.who.list = a.who.list.and(b.Approvers)
+		a.who.counts = slices.Clone(a.state.Approvers)
 	case *ledger.ApprovalResolved:
 		a.finish(Resolution{ApprovalResolved: *b, At: e.Time, Seq: e.Seq})
 	}
@@ -126,7 +130,8 @@ func (a *ask) approvals() int {
 // due is when the ask ends if nobody does anything, and as what.
 func (a *ask) due() (at time.Time, as ending) {
 	if len(a.state.Shown) > 0 {
-		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout)}
+		moved := a.state.Until().Sub(a.state.Shown[0].Until)
+		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout+moved)}
 	}
 	if reasons, everywhere := a.nowhere(); everywhere {
 		return time.Time{}, ending{ledger.SourceUndeliverable, reasons}
@@ -157,6 +162,9 @@ func (a *ask) snapshot() Snapshot {
 	s.Ask.Votes = slices.Clip(a.state.Votes)
 	s.Ask.Void = slices.Clip(a.state.Void)
 	s.Ask.Amended = slices.Clip(a.state.Amended)
+	s.Ask.Extended = slices.Clip(a.state.Extended)
+	s.Ask.Reminded = slices.Clip(a.state.Reminded)
+	s.Ask.Escalated = slices.Clip(a.state.Escalated)
 	return s
 }
 

@@ -338,7 +338,7 @@ func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel s
 // asks, and operators. If not, the error is a [*RefusedError].
 func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, run *ledger.Run) error {
 	q := question{
-		list: r.settings.Approvers, quorum: 1, requesters: run.Started.Requesters, place: run.Started.Place,
+		list: r.settings.Approvers, quorum: 1, requesters: append(slices.Clip(run.Started.Requesters), run.StartedBy.Person()), place: run.Started.Place,
 		act: "stop this run", ids: ids{session: run.Session, run: run.ID},
 	}
 	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Denied, By: by})

@@ -33,5 +33,7 @@
 //   - An approval of critical risk has to name what it is about ([Confirmation]).
 //   - Who may decide is one function, [Registry.mayDecide]. Not knowing is a no.
 //   - During a pause nothing is asked and nothing is approved, in the order of the journal ([Registry.Unpaused]).
+//   - While nobody decides, people are reminded, and more of them may decide (clock.go), each step once and never after
+//     the end. They may move the deadline (extend.go), as far as was settled when the ask was opened.
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals

@@ -158,8 +158,8 @@ const commandPreview = "command"
 // arguments tomorrow, or is another command.
 func ExactOnly(a *ledger.Approval) bool { return a.Exact || a.Preview.Kind == commandPreview }
 
-// offers are the grants that an ask lets people give.
-func (r *Registry) offers(a *ask, q Request) []ledger.Offer {
+// grants are the grants that an ask lets people give.
+func (r *Registry) grants(a *ask, q Request) []ledger.Offer {
 	if _, object := members(q.Arguments); !object || r.ungrantable(q, a.who.quorum) != "" || !slices.Contains(q.Surfaces, "slack") {
 		return nil
 	}

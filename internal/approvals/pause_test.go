@@ -299,14 +299,14 @@ func TestWhoElseMayStop(t *testing.T) {
 		stop()
 		p.Wait(ctx)
 		wantRefused(t, w.MayStop(t.Context(), carol, run))
-		if err := w.MayDecide(t.Context(), p.ID(), ledger.Approved, carol); !ended(err) {
+		if err := w.MayDecide(t.Context(), p.ID(), ledger.Approved, carol); !hasEnded(err) {
 			t.Errorf("an ask that is over: %v", err)
 		}
 	})
 }
 
-// ended tells whether an error says that an ask is over.
-func ended(err error) bool {
+// hasEnded tells whether an error says that an ask is over.
+func hasEnded(err error) bool {
 	_, _, over := Ended(err)
 	return over
 }

@@ -102,6 +102,17 @@ func unreadable(words []string, special string) error {
 	return fmt.Errorf("%w: %s%s%s%s", ErrInvalid, named[0], are, choices(special), strings.Join(hints, ""))
 }
 
+// and is the list with more users and groups in it. The list itself stays as it is.
+func (a Approvers) and(words []string) Approvers {
+	a.words, a.users, a.groups = slices.Clip(a.words), slices.Clip(a.users), slices.Clip(a.groups)
+	for _, word := range words {
+		if !slices.Contains(a.words, word) && a.add(word, "") {
+			a.words = append(a.words, word)
+		}
+	}
+	return a
+}
+
 // List is the list as it was read.
 func (a Approvers) List() []string { return slices.Clone(a.words) }
 

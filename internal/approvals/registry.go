@@ -125,6 +125,9 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 		a.timeout = q.Timeout
 	}
 	// A call may want more people than the settings, and not fewer: of two rules, one may leave it to the settings.
+	if err := escalation(q.Escalate); err != nil {
+		return nil, err
+	}
 	a.who = question{list: list, origin: origin, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
 	a.who = r.at(ctx, a.who)
 	return a, nil
@@ -173,7 +176,9 @@ func (r *Registry) forget(a *ask) {
 
 // opening makes the events of an ask: the request, and its denial where it can't have another end. ctx bounds the look-ups.
 func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Event {
-	dismissed := r.hopeless(ctx, a.who, q.Surfaces)
+	ever := a.who
+	ever.list = eventually(ever.list, q.Escalate)
+	dismissed := r.hopeless(ctx, ever, q.Surfaces)
 	digest := sha256.Sum256([]byte(q.Arguments))
 	events := []ledger.Event{a.event(ledger.System, &ledger.ApprovalRequested{
 		Approval: a.id, Tool: q.Tool, ToolHash: q.ToolHash, Arguments: q.Arguments,
@@ -182,12 +187,29 @@ func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Even
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
 		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule,
-		Offers: append(slices.Clip(q.Offers), r.offers(a, q)...), Exact: q.Exact,
+		Remind: r.reminder(q).in(a.timeout), Escalate: q.Escalate, MoreTime: r.settings.MoreTime, Offers: r.offers(a, q), Exact: q.Exact,
 	})}
 	if dismissed != "" {
 		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))
 	}
 	return events
+}
+
+// reminder is when people are reminded: what the request says, or else the settings.
+func (r *Registry) reminder(q Request) Reminder {
+	if q.Remind == (Reminder{}) {
+		return Reminder{Part: r.settings.Remind}
+	}
+	return q.Remind
+}
+
+// offers are what people may do with an ask besides approving and denying.
+func (r *Registry) offers(a *ask, q Request) []ledger.Offer {
+	offers := append(slices.Clip(q.Offers), r.grants(a, q)...)
+	if r.settings.MoreTime > 0 {
+		offers = append(offers, ledger.OfferMoreTime)
+	}
+	return offers
 }
 
 func (a *ask) event(by ledger.Actor, b ledger.Body) ledger.Event {

@@ -42,6 +42,13 @@ func (r *Registry) ResolveByID(ctx context.Context, approvalID string, d Decisio
 	return r.decide(ctx, a, d)
 }
 
+// question is who may decide the ask now.
+func (r *Registry) question(a *ask) question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return a.who
+}
+
 func (r *Registry) find(approvalID string) *ask {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,13 +14,14 @@ import (
 // nothing may follow from it.
 func (p *Pending) Wait(ctx context.Context) Resolution {
 	defer p.r.forget(p.a)
+	var tried time.Time
 	for {
-		timer := time.NewTimer(time.Until(p.r.dueAt(p.a)))
+		timer := time.NewTimer(time.Until(p.r.nextAt(p.a, tried)))
 		select {
 		case <-p.a.done:
 		case <-p.a.moved:
 		case <-timer.C:
-			p.r.end(p.a, func() (ending, bool) { return p.r.overdue(p.a, clock()) })
+			tried = p.r.tick(ctx, p.a)
 		case <-ctx.Done():
 			p.r.end(p.a, func() (ending, bool) { return ending{ledger.SourceAbort, abortReason(ctx)}, true })
 		}

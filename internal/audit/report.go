@@ -405,6 +405,9 @@ func (b builder) asked(a *ledger.Approval) []step {
 	for _, m := range a.Amended {
 		steps = append(steps, step{At: clock(m.At), Name: "changed", Tone: "wait", Text: "by " + b.who(&m.By) + ", to " + b.long(m.Arguments), Took: "after " + took(m.At.Sub(a.At))})
 	}
+	for _, s := range passed(b.cleaner, a) {
+		steps = append(steps, step{At: clock(s.at), Name: s.name, Text: s.text, Took: "after " + took(s.at.Sub(a.At))})
+	}
 	for _, v := range a.Votes {
 		if a.Quorum <= 1 && a.Resolved != nil {
 			break // the one vote is the resolution

@@ -346,6 +346,9 @@ func (p *printer) approval(a *ledger.Approval) {
 	for _, m := range a.Amended {
 		p.field(6, "changed", waiting, fmt.Sprintf("%s by %s, sha256 %.8s…, to %s", stamp(m.At), p.who(&m.By), p.line(m.Digest), p.text(m.Arguments)))
 	}
+	for _, s := range passed(p.cleaner, a) {
+		p.field(6, s.name, plainText, stamp(s.at)+" "+s.text)
+	}
 	for _, v := range a.Votes {
 		p.field(6, "vote", plainText, fmt.Sprintf("%s %s by %s", stamp(v.At), v.Type, p.who(&v.By)))
 	}

@@ -28,6 +28,7 @@
 //	approval_extended    (extended, approval, n)
 //	approval_reminded    (reminded, approval, n)
 //	approval_escalated   (escalated, approval, level)
+//	approval_asked_again (asked again, approval)
 //	approval_voted       (vote, approval, team, user or token), of changed arguments with their revision
 //	approval_resolved    (resolution, approval)
 //	tool_started         (start, run, call)

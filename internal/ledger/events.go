@@ -60,6 +60,7 @@ func ClaimRunSettled(run string) Claim         { return claim("run_settled", run
 func ClaimOrigin(o Origin) Claim               { return o.claim() }
 func ClaimShown(approval, ch, ts string) Claim { return claim("shown", approval, ch, ts) }
 func ClaimOutcome(run, call string) Claim      { return claim("outcome", run, call) }
+func ClaimAskedAgain(approval string) Claim    { return claim("asked_again", approval) }
 func ClaimGrant(grant string) Claim            { return claim("grant", grant) }
 func ClaimFile(message int64, f string) Claim {
 	return claim("file", strconv.FormatInt(message, 10), f)
@@ -180,6 +181,10 @@ type MessageReceived struct {
 	Ask *ProgramAsk `json:"ask,omitempty"` // a program asks whether it may do something; then no model takes part
 
 	Files []File `json:"files,omitempty"` // what was attached; file_saved says what became of each
+
+	// Again is the approvalId of an ask that ended without people, where somebody wants it to be asked again. The words are
+	// ours then: whoever clicked has instructed nobody, and doesn't count as a requester.
+	Again string `json:"again,omitempty"`
 }
 
 // A File is one attachment of a message, as Slack names it. Nothing of it is believed but the id.
@@ -491,6 +496,9 @@ type ApprovalRequested struct {
 	// What happens while nobody answers, counted from the first showing, in order.
 	Remind   time.Duration `json:"remind,omitempty"` // nanoseconds until those who may approve are reminded
 	Escalate []Escalation  `json:"escalate,omitempty"`
+
+	// MoreTime is how far people may move the deadline altogether, in nanoseconds beyond the first one.
+	MoreTime time.Duration `json:"moreTime,omitempty"`
 }
 
 // An Offer is something that a card lets people do besides approving and denying.
@@ -539,6 +547,9 @@ type ApprovalReminded struct {
 	Approval string   `json:"approvalId"`
 	N        int      `json:"n"`  // from 1
 	To       []string `json:"to"` // U…, S…, requester, channel: as in approvers
+
+	// Direct says that each of them is written to; they are U… then. Else they are mentioned where the ask stands.
+	Direct bool `json:"direct,omitempty"`
 }
 
 // ApprovalEscalated: nobody has decided for a while, and from here on more people may.
@@ -547,6 +558,13 @@ type ApprovalEscalated struct {
 	Level     int      `json:"level"`               // from 1: which of ApprovalRequested.Escalate
 	Approvers []string `json:"approvers"`           // those who are added
 	Elsewhere []Place  `json:"elsewhere,omitempty"` // where the card stands for them
+	To        []string `json:"to,omitempty"`        // U…: those of them who are written to, because a mention wouldn't reach them
+}
+
+// ApprovalAskedAgain: somebody started a run that is to ask once more what nobody had decided. The Actor is who.
+type ApprovalAskedAgain struct {
+	Approval string `json:"approvalId"` // the one that is over
+	Message  int64  `json:"message"`    // Seq of the MessageReceived that starts the run
 }
 
 // GrantScope is how far a grant reaches.
@@ -744,38 +762,39 @@ type Erased struct {
 	kind string
 }
 
-func (*MessageReceived) Kind() string   { return "message_received" }
-func (*RunStarted) Kind() string        { return "run_started" }
-func (*RunStopRequested) Kind() string  { return "run_stop_requested" }
-func (*RunFinished) Kind() string       { return "run_finished" }
-func (*ModelCompleted) Kind() string    { return "model_completed" }
-func (*ModelFailed) Kind() string       { return "model_failed" }
-func (*SessionCompacted) Kind() string  { return "session_compacted" }
-func (*CallRequested) Kind() string     { return "call_requested" }
-func (*OutcomeReported) Kind() string   { return "outcome_reported" }
-func (*ToolDefined) Kind() string       { return "tool_defined" }
-func (*PermissionDecided) Kind() string { return "permission_decided" }
-func (*ApprovalRequested) Kind() string { return "approval_requested" }
-func (*ApprovalShown) Kind() string     { return "approval_shown" }
-func (*ApprovalVoted) Kind() string     { return "approval_voted" }
-func (*ApprovalResolved) Kind() string  { return "approval_resolved" }
-func (*ToolStarted) Kind() string       { return "tool_started" }
-func (*ToolFinished) Kind() string      { return "tool_finished" }
-func (*MessagePosted) Kind() string     { return "message_posted" }
-func (*MessageSettled) Kind() string    { return "message_settled" }
-func (*PolicyChanged) Kind() string     { return "policy_changed" }
-func (*Pruned) Kind() string            { return "pruned" }
-func (*ApprovalAmended) Kind() string   { return "approval_amended" }
-func (*ApprovalExtended) Kind() string  { return "approval_extended" }
-func (*ApprovalReminded) Kind() string  { return "approval_reminded" }
-func (*ApprovalEscalated) Kind() string { return "approval_escalated" }
-func (*GrantGiven) Kind() string        { return "grant_given" }
-func (*GrantRevoked) Kind() string      { return "grant_revoked" }
-func (*Paused) Kind() string            { return "paused" }
-func (*Resumed) Kind() string           { return "resumed" }
-func (*MessageWithdrawn) Kind() string  { return "message_withdrawn" }
-func (*FileSaved) Kind() string         { return "file_saved" }
-func (b *Erased) Kind() string          { return b.kind }
+func (*MessageReceived) Kind() string    { return "message_received" }
+func (*RunStarted) Kind() string         { return "run_started" }
+func (*RunStopRequested) Kind() string   { return "run_stop_requested" }
+func (*RunFinished) Kind() string        { return "run_finished" }
+func (*ModelCompleted) Kind() string     { return "model_completed" }
+func (*ModelFailed) Kind() string        { return "model_failed" }
+func (*SessionCompacted) Kind() string   { return "session_compacted" }
+func (*CallRequested) Kind() string      { return "call_requested" }
+func (*OutcomeReported) Kind() string    { return "outcome_reported" }
+func (*ToolDefined) Kind() string        { return "tool_defined" }
+func (*PermissionDecided) Kind() string  { return "permission_decided" }
+func (*ApprovalRequested) Kind() string  { return "approval_requested" }
+func (*ApprovalShown) Kind() string      { return "approval_shown" }
+func (*ApprovalVoted) Kind() string      { return "approval_voted" }
+func (*ApprovalResolved) Kind() string   { return "approval_resolved" }
+func (*ToolStarted) Kind() string        { return "tool_started" }
+func (*ToolFinished) Kind() string       { return "tool_finished" }
+func (*MessagePosted) Kind() string      { return "message_posted" }
+func (*MessageSettled) Kind() string     { return "message_settled" }
+func (*PolicyChanged) Kind() string      { return "policy_changed" }
+func (*Pruned) Kind() string             { return "pruned" }
+func (*ApprovalAmended) Kind() string    { return "approval_amended" }
+func (*ApprovalExtended) Kind() string   { return "approval_extended" }
+func (*ApprovalReminded) Kind() string   { return "approval_reminded" }
+func (*ApprovalEscalated) Kind() string  { return "approval_escalated" }
+func (*ApprovalAskedAgain) Kind() string { return "approval_asked_again" }
+func (*GrantGiven) Kind() string         { return "grant_given" }
+func (*GrantRevoked) Kind() string       { return "grant_revoked" }
+func (*Paused) Kind() string             { return "paused" }
+func (*Resumed) Kind() string            { return "resumed" }
+func (*MessageWithdrawn) Kind() string   { return "message_withdrawn" }
+func (*FileSaved) Kind() string          { return "file_saved" }
+func (b *Erased) Kind() string           { return b.kind }
 
 func (b *MessageReceived) Claims(Event) []Claim {
 	if b.Origin.repeatable() {
@@ -852,9 +871,10 @@ func (b *ApprovalReminded) Claims(Event) []Claim {
 func (b *ApprovalEscalated) Claims(Event) []Claim {
 	return []Claim{claim("escalated", b.Approval, strconv.Itoa(b.Level))}
 }
-func (b *GrantGiven) Claims(Event) []Claim       { return []Claim{ClaimGrant(b.Grant)} }
-func (b *GrantRevoked) Claims(Event) []Claim     { return []Claim{ClaimGrantEnd(b.Grant)} }
-func (b *MessageWithdrawn) Claims(Event) []Claim { return []Claim{ClaimTaken(b.Message)} }
+func (b *ApprovalAskedAgain) Claims(Event) []Claim { return []Claim{ClaimAskedAgain(b.Approval)} }
+func (b *GrantGiven) Claims(Event) []Claim         { return []Claim{ClaimGrant(b.Grant)} }
+func (b *GrantRevoked) Claims(Event) []Claim       { return []Claim{ClaimGrantEnd(b.Grant)} }
+func (b *MessageWithdrawn) Claims(Event) []Claim   { return []Claim{ClaimTaken(b.Message)} }
 func (b *FileSaved) Claims(Event) []Claim {
 	return []Claim{ClaimFile(b.Message, b.File)}
 }

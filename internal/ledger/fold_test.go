@@ -171,7 +171,7 @@ func FuzzHead(f *testing.F) {
 }
 
 func TestKinds(t *testing.T) {
-	if len(bodies) != 31 {
+	if len(bodies) != 32 {
 		t.Errorf("%d kinds", len(bodies))
 	}
 	for kind, empty := range bodies {

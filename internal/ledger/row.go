@@ -39,7 +39,7 @@ func init() {
 		&MessageReceived{}, &RunStarted{}, &RunStopRequested{}, &RunFinished{}, &ModelCompleted{}, &ModelFailed{}, &SessionCompacted{}, &CallRequested{}, &OutcomeReported{}, &ToolDefined{}, &PermissionDecided{},
 		&ApprovalRequested{}, &ApprovalShown{}, &ApprovalVoted{}, &ApprovalResolved{}, &ToolStarted{}, &ToolFinished{},
 		&MessagePosted{}, &MessageSettled{}, &PolicyChanged{}, &Pruned{},
-		&ApprovalAmended{}, &ApprovalExtended{}, &ApprovalReminded{}, &ApprovalEscalated{}, &GrantGiven{}, &GrantRevoked{}, &Paused{}, &Resumed{}, &MessageWithdrawn{}, &FileSaved{},
+		&ApprovalAmended{}, &ApprovalExtended{}, &ApprovalReminded{}, &ApprovalEscalated{}, &ApprovalAskedAgain{}, &GrantGiven{}, &GrantRevoked{}, &Paused{}, &Resumed{}, &MessageWithdrawn{}, &FileSaved{},
 	} {
 		t := reflect.TypeOf(b).Elem()
 		bodies[b.Kind()] = func() Body { return reflect.New(t).Interface().(Body) }

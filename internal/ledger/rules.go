@@ -45,7 +45,7 @@ type ruleAsk struct {
 // what people did too late is kept.
 var afterEnd = map[string]bool{
 	"run_stop_requested": true, "approval_shown": true, "approval_voted": true, "message_posted": true, "message_settled": true,
-	"message_received": true,
+	"message_received": true, "approval_asked_again": true,
 }
 
 // check reads one more event; a [*Problem] is its error. ended finds out whether the event's run had ended before.
@@ -155,6 +155,14 @@ func (r *ruleRun) check(e Event) string {
 		return r.voted(b)
 	case *ApprovalAmended:
 		return r.amended(r.call(e.Call), b)
+	case *ApprovalExtended:
+		return r.known(b.Approval)
+	case *ApprovalReminded:
+		return r.known(b.Approval)
+	case *ApprovalEscalated:
+		return r.known(b.Approval)
+	case *ApprovalAskedAgain:
+		return r.known(b.Approval)
 	case *ApprovalResolved:
 		return r.resolved(b)
 	case *ToolStarted:

@@ -115,6 +115,7 @@ type Approval struct {
 	Resolved           *ApprovalResolved
 	ResolvedAt         time.Time
 	ResolvedSeq        int64
+	AskedAgain         *AskedAgain // it ended without people, and somebody had it asked again
 }
 
 // Until is the deadline, which the first showing sets and people may move. It is zero while the ask hasn't been shown.
@@ -160,6 +161,37 @@ type Escalated struct {
 	At  time.Time
 }
 
+// An AskedAgain is a run that was started to ask once more.
+type AskedAgain struct {
+	*ApprovalAskedAgain
+	By Actor
+	At time.Time
+}
+
+// Since is the moment from which the ask's time is counted: its first showing. It is zero while it hasn't been shown.
+func (a *Approval) Since() time.Time {
+	if len(a.Shown) == 0 {
+		return time.Time{}
+	}
+	return a.Shown[0].Until.Add(-a.Timeout)
+}
+
+// Limit is the latest deadline that people can give the ask. It is zero while it hasn't been shown.
+func (a *Approval) Limit() time.Time {
+	if len(a.Shown) == 0 {
+		return time.Time{}
+	}
+	return a.Shown[0].Until.Add(a.MoreTime)
+}
+
+// Extensible tells whether the deadline can be moved once more, by somebody who may.
+func (a *Approval) Extensible() bool {
+	if len(a.Shown) == 0 {
+		return a.Open() && a.MoreTime > 0 // the card that is about to be shown says so already
+	}
+	return a.Open() && a.Until().Before(a.Limit())
+}
+
 // Apply reads one more event about the ask and reports whether it changed it. An event that fits nothing is passed over,
 // and an ask that is over stays as it ended.
 func (a *Approval) Apply(e Event) bool {
@@ -190,15 +222,20 @@ func (a *Approval) Apply(e Event) bool {
 		}
 		a.Extended = append(a.Extended, Extended{ApprovalExtended: b, By: e.Actor, At: e.Time})
 	case *ApprovalReminded:
-		if !a.is(b.Approval) || b.N != len(a.Reminded)+1 {
+		if !a.is(b.Approval) || b.N != len(a.Reminded)+1 || a.Resolved != nil {
 			return false
 		}
 		a.Reminded = append(a.Reminded, Reminded{ApprovalReminded: b, Seq: e.Seq, At: e.Time})
 	case *ApprovalEscalated:
-		if !a.is(b.Approval) || b.Level != len(a.Escalated)+1 {
+		if !a.is(b.Approval) || b.Level != len(a.Escalated)+1 || a.Resolved != nil {
 			return false
 		}
 		a.escalate(e, b)
+	case *ApprovalAskedAgain:
+		if !a.is(b.Approval) || a.Resolved == nil || a.AskedAgain != nil {
+			return false
+		}
+		a.AskedAgain = &AskedAgain{ApprovalAskedAgain: b, By: e.Actor, At: e.Time}
 	case *ApprovalResolved:
 		if !a.is(b.Approval) || a.Resolved != nil {
 			return false
@@ -390,7 +427,8 @@ func (r *Run) applyCall(e Event) {
 			r.asks[b.Approval] = c.Approval
 			c.move(ApprovalRequest)
 		}
-	case *ApprovalShown, *ApprovalVoted, *ApprovalAmended, *ApprovalExtended, *ApprovalReminded, *ApprovalEscalated, *ApprovalResolved:
+	case *ApprovalShown, *ApprovalVoted, *ApprovalAmended, *ApprovalExtended, *ApprovalReminded, *ApprovalEscalated,
+		*ApprovalAskedAgain, *ApprovalResolved:
 		if c.Approval == nil || !c.Approval.Apply(e) {
 			return
 		}

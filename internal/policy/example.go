@@ -38,7 +38,7 @@ type Known struct {
 // The keys of an example.
 var exampleKeys = []string{
 	"name", "tool", "args", "requester", "requesters", "channel", "session", "now", "annotations", "known", "approvalPolicy", "sandboxMode",
-	"expect", "rule", "risk", "approvers", "quorum", "timeout", "confirm",
+	"expect", "rule", "risk", "approvers", "quorum", "timeout", "confirm", "remind", "escalate",
 }
 
 // The annotations that an example may give.
@@ -74,7 +74,7 @@ func (l *loader) example(n *yaml.Node, rules map[string]int) (Example, bool) {
 	}
 	e.wanted = l.wanted(m)
 	if e.Expect == Allow || e.Expect == Deny {
-		for _, key := range []string{"approvers", "quorum", "timeout", "confirm"} {
+		for _, key := range ofAsks {
 			if m[key] != nil {
 				l.wrong(m[key], "a test that expects %s can't expect %s: nobody is asked", e.Expect, key)
 			}
@@ -269,7 +269,22 @@ func (e *Example) Check(d Decision) (differences []string) {
 	if e.said["confirm"] && d.Confirm != e.wanted.Confirm {
 		differ("confirm", e.wanted.Confirm, d.Confirm)
 	}
+	if e.said["remind"] && d.Remind != e.wanted.Remind {
+		differ("remind", e.wanted.Remind, orNone(d.Remind.String()))
+	}
+	if want, got := inSteps(e.wanted.Escalate), inSteps(d.Escalate); e.said["escalate"] && want != got {
+		differ("escalate", orNone(want), orNone(got))
+	}
 	return differences
+}
+
+// inSteps says an escalation so that two that do the same read the same.
+func inSteps(steps []Step) string {
+	var all []string
+	for _, s := range steps {
+		all = append(all, Step{s.After, sorted(s.Approvers)}.String())
+	}
+	return strings.Join(all, ", then ")
 }
 
 // rules are the names of the rules that decided, sorted.

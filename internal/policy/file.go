@@ -173,7 +173,10 @@ func (l *loader) file(root *yaml.Node, f *File) {
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // The keys of a rule.
-var ruleKeys = []string{"name", "tool", "when", "effect", "reason", "risk", "approvers", "quorum", "timeout", "confirm"}
+var ruleKeys = []string{"name", "tool", "when", "effect", "reason", "risk", "approvers", "quorum", "timeout", "confirm", "remind", "escalate"}
+
+// ofAsks are the keys that have a meaning only where people are asked.
+var ofAsks = []string{"approvers", "quorum", "timeout", "confirm", "remind", "escalate"}
 
 // rule reads one rule; false if something is wrong with it.
 func (l *loader) rule(n *yaml.Node) (Rule, bool) {
@@ -202,8 +205,9 @@ func (l *loader) rule(n *yaml.Node) (Rule, bool) {
 		r.Reason = l.reason(reason)
 	}
 	r.Wanted = l.wanted(m)
+	l.inTime(m, r.Wanted)
 	if r.Effect == Allow || r.Effect == Deny {
-		for _, key := range []string{"approvers", "quorum", "timeout", "confirm"} {
+		for _, key := range ofAsks {
 			if m[key] != nil {
 				l.wrong(m[key], "%s has no meaning in a rule whose effect is %s: nobody is asked", key, r.Effect)
 			}
@@ -234,6 +238,12 @@ func (l *loader) wanted(m map[string]*yaml.Node) (w Wanted) {
 	}
 	if n := m["confirm"]; n != nil {
 		w.Confirm = l.boolean(n, "confirm")
+	}
+	if n := m["remind"]; n != nil {
+		w.Remind = l.remind(n)
+	}
+	if n := m["escalate"]; n != nil {
+		w.Escalate = l.escalate(n)
 	}
 	return w
 }
@@ -297,10 +307,12 @@ func (l *loader) quorum(n *yaml.Node) int {
 	return q
 }
 
-func (l *loader) duration(n *yaml.Node) time.Duration {
+func (l *loader) duration(n *yaml.Node) time.Duration { return l.durationOf(n, "timeout") }
+
+func (l *loader) durationOf(n *yaml.Node, key string) time.Duration {
 	d, err := time.ParseDuration(aliased(n).Value)
 	if err != nil || d < time.Second || d > maxTimeout {
-		l.wrong(n, "timeout is %q: it has to be a duration between 1s and 168h, such as 90s, 15m or 1h30m", aliased(n).Value)
+		l.wrong(n, "%s is %q: it has to be a duration between 1s and 168h, such as 90s, 15m or 1h30m", key, aliased(n).Value)
 	}
 	return d
 }

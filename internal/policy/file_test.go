@@ -57,7 +57,7 @@ tests:
 	want := []Rule{
 		{Name: "one", Tools: []string{"shell"}, Effect: Deny, Line: 4},
 		{Name: "two", Tools: []string{"deploy", "scale_*"}, When: "args.environment == \"production\" &&\n  now.getHours(\"Europe/Berlin\") < 8", Effect: Ask, Reason: "Two pairs of eyes.", Line: 7,
-			Wanted: Wanted{"critical", []string{"requester", "channel", "U0A", "S0B"}, 2, 90 * time.Minute, true}},
+			Wanted: Wanted{Risk: "critical", Approvers: []string{"requester", "channel", "U0A", "S0B"}, Quorum: 2, Timeout: 90 * time.Minute, Confirm: true}},
 		{Name: "three", Tools: []string{"deploy", "scale_*"}, Effect: Allow, Line: 21},
 	}
 	if diff := cmp.Diff(want, list, cmp.AllowUnexported(Rule{})); diff != "" {

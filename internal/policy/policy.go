@@ -51,7 +51,9 @@
 // The strictest of everything holds: the highest risk, the largest quorum, the
 // shortest timeout, a confirmation if any wants one, and as approvers only those
 // whom every list names. Where that leaves nobody, the call is denied: two rules
-// that can't both be satisfied are no reason to satisfy one of them.
+// that can't both be satisfied are no reason to satisfy one of them. People are
+// reminded at the earliest moment that a rule names; to whom it is escalated, and
+// when, is what all rules that say who may approve agree about.
 //
 // # Authority only tightens
 //
@@ -125,6 +127,8 @@ type Wanted struct {
 	Quorum    int           `json:"quorum,omitempty"`    // how many different people; 0: what the settings say
 	Timeout   time.Duration `json:"timeout,omitempty"`   // to answer; 0: what the settings say
 	Confirm   bool          `json:"confirm,omitempty"`   // a click is confirmed once more
+	Remind    Remind        `json:"remind,omitzero"`     // those who may approve; zero: what the settings say
+	Escalate  []Step        `json:"escalate,omitempty"`  // who may approve, too, when nobody has answered; in order
 }
 
 // Allowed reports whether the call may run without asking anybody.

@@ -56,6 +56,8 @@ type canonicalRule struct {
 	Quorum    int           `json:"quorum,omitempty"`
 	Timeout   time.Duration `json:"timeout,omitempty"`
 	Confirm   bool          `json:"confirm,omitempty"`
+	Remind    *Remind       `json:"remind,omitempty"`
+	Escalate  []Step        `json:"escalate,omitempty"` // approvers sorted
 }
 
 func (r *Rules) canonical() []canonicalRule {
@@ -66,7 +68,13 @@ func (r *Rules) canonical() []canonicalRule {
 	for i, rule := range r.list {
 		all[i] = canonicalRule{
 			rule.Name, sorted(rule.Tools), rule.When, rule.Effect, rule.Reason,
-			rule.Risk, sorted(rule.Approvers), rule.Quorum, rule.Timeout, rule.Confirm,
+			rule.Risk, sorted(rule.Approvers), rule.Quorum, rule.Timeout, rule.Confirm, nil, nil,
+		}
+		if rule.Remind != (Remind{}) {
+			all[i].Remind = &rule.Remind
+		}
+		for _, s := range rule.Escalate {
+			all[i].Escalate = append(all[i].Escalate, Step{s.After, sorted(s.Approvers)})
 		}
 	}
 	slices.SortFunc(all, func(a, b canonicalRule) int { return cmp.Compare(a.Name, b.Name) })

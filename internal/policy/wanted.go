@@ -52,6 +52,7 @@ func strictest(demands []demand) (w Wanted, who []string) {
 		w.Risk = riskier(w.Risk, d.want.Risk)
 		w.Quorum = max(w.Quorum, d.want.Quorum)
 		w.Confirm = w.Confirm || d.want.Confirm
+		w.Remind = earlier(w.Remind, d.want.Remind)
 		if d.want.Timeout > 0 && (w.Timeout == 0 || d.want.Timeout < w.Timeout) {
 			w.Timeout = d.want.Timeout
 		}
@@ -65,6 +66,7 @@ func strictest(demands []demand) (w Wanted, who []string) {
 		}
 		w.Approvers = slices.Compact(list)
 	}
+	w.Escalate = escalation(demands, w.Approvers)
 	return w, who
 }
 

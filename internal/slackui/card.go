@@ -201,7 +201,7 @@ func (v *renderer) more(q request, a *ledger.Approval, run *ledger.Run, decidabl
 		offered(ledger.OfferEdit, decidable && v.mayEdit(q, a), actionEdit, v.t("Edit and Approve…")),
 		offered(ledger.OfferGrantThread, decidable, actionGrant, v.t("Allow for This Thread…")),
 		offered(ledger.OfferGrantAlways, decidable, actionGrantAll, v.t("Allow Always…")),
-		offered(ledger.OfferMoreTime, a.Dismissed == "", actionMoreTime, v.t("Give Me More Time")),
+		offered(ledger.OfferMoreTime, a.Dismissed == "" && a.Extensible(), actionMoreTime, v.t("Give Me More Time")),
 	}
 	if run != nil && programOf(run) == "" { // the one action of another program is stopped by denying it
 		options = append(options, choice(actionStop, run.ID, v.t("Stop the Run")))
@@ -426,19 +426,10 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	content = append(content, v.whoseAction(run)...)
 	content = append(content, v.askedBy(c.Approval, run))
 	blocks := []slack.Block{richText(content...)}
-	if again := v.askAgain(q, c.Approval, end); again != nil {
+	if again := v.askAgain(q, c.Approval); again != nil {
 		blocks = append(blocks, again)
 	}
 	return append(blocks, note(v.reference(c.Approval)))
-}
-
-// askAgain is what a card offers that nobody has answered; nil: nothing.
-func (v *renderer) askAgain(q request, a *ledger.Approval, end ending) slack.Block {
-	if end != endUnanswered || !slices.Contains(a.Offers, ledger.OfferAskAgain) {
-		return nil
-	}
-	b := about(button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault), q.summary)
-	return slack.NewActionBlock(a.Approval+".again", b)
 }
 
 // performed tells whether it is being done, was done, or may have been.

@@ -205,7 +205,7 @@ func (c *blockChecker) richText(elements any) {
 	for _, e := range list(elements, 1, 1000, c) {
 		switch e["type"] {
 		case "rich_text_section", "rich_text_quote":
-			c.inline(e["elements"], "text", "user", "usergroup", "date", "link")
+			c.inline(e["elements"], "text", "user", "usergroup", "channel", "date", "link")
 		case "rich_text_preformatted":
 			c.inline(e["elements"], "text")
 		case "rich_text_list":

@@ -155,7 +155,7 @@ func (o *outbox) quiet() bool {
 		return false
 	}
 	for t := range o.book.dirty {
-		if r := o.rank(t); (t.run != "" || o.book.isWithdrawn(t)) && t.noes < askNoes && (r == rankAnswer || r == rankEnding) {
+		if r := o.rank(t); (t.run != "" || o.book.isWithdrawn(t)) && t.noes < askNoes && (r == rankAnswer || r == rankEnding || r == rankQuiet) {
 			return false
 		}
 	}

@@ -60,6 +60,8 @@ var verbs = map[string]verb{
 	actionEdit:     {"approval", onForm, (*UI).edit},
 	actionReview:   {"approval", onForm, (*UI).review},
 	actionStop:     {"run", onRun, (*UI).stop},
+	actionMoreTime: {"approval", onAsk, (*UI).moreTime},
+	actionAskAgain: {"approval", onAsk, (*UI).askAgain},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }

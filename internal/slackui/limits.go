@@ -19,6 +19,10 @@ const (
 	findEvery = 1200 * time.Millisecond
 	findBurst = 20
 
+	// Opening a direct message is conversations.open, tier 3; each is opened once.
+	openEvery = 1200 * time.Millisecond
+	openBurst = 20
+
 	// Private sentences are chat.postEphemeral, tier 4: 100 a minute. Somebody who clicks like mad gets no more.
 	tellEvery = 600 * time.Millisecond
 	tellBurst = 40

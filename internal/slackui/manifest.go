@@ -29,6 +29,7 @@ var methodScopes = map[string][]string{
 	"users.info":                   {"users:read"},
 	"users.list":                   {"users:read"}, // a person by their name
 	"usergroups.users.list":        {"usergroups:read"},
+	"conversations.open":           {"im:write"}, // to remind those who may approve, and to answer somebody where the bot isn't
 	"views.open":                   nil,
 	"views.push":                   nil,
 	"views.update":                 nil,
@@ -37,7 +38,6 @@ var methodScopes = map[string][]string{
 	"files.completeUploadExternal": {"files:write"},
 	"files.info":                   {"files:read"}, // and the download of what people attach
 
-	"conversations.open":                    {"im:write"}, // to answer somebody where the bot isn't
 	"reactions.add":                         {"reactions:write"},
 	"reactions.remove":                      {"reactions:write"},
 	"assistant.threads.setStatus":           {"chat:write"},

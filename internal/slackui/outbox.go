@@ -60,11 +60,13 @@ type outbox struct {
 	posts    map[string]*channelState
 	updates  bucket
 	finds    bucket
-	calls    int             // under way
-	settling map[string]bool // runs whose settling is being recorded, or has to wait
-	stopping bool            // only endings are brought out still
-	err      error           // Slack refuses our token
-	wg       sync.WaitGroup  // calls
+	opens    bucket
+	rooms    map[string]string // by user: the direct message with them
+	calls    int               // under way
+	settling map[string]bool   // runs whose settling is being recorded, or has to wait
+	stopping bool              // only endings are brought out still
+	err      error             // Slack refuses our token
+	wg       sync.WaitGroup    // calls
 
 	filesMu          sync.Mutex
 	heard            func(ledger.Event) // is told of every event that was read; nil: nobody
@@ -84,6 +86,7 @@ func newOutbox(c *Client, j *ledger.Ledger, a *approvals.Registry, r *renderer, 
 		client: c, journal: j, approvals: a, renderer: r, log: log, wake: make(chan struct{}, 1),
 		book: newBook(), posts: map[string]*channelState{}, settling: map[string]bool{}, files: map[string]string{},
 		updates: bucket{every: updateEvery, burst: updateBurst}, finds: bucket{every: findEvery, burst: findBurst},
+		opens: bucket{every: openEvery, burst: openBurst}, rooms: map[string]string{},
 	}
 }
 
@@ -126,21 +129,31 @@ func (o *outbox) run(ctx context.Context) error {
 	}
 }
 
-// rank orders what competes for the same budget: asks, then answers, then endings, then progress.
+// rank orders what competes for the same budget: asks, then answers, then nudges, then endings, then progress, to which
+// belongs what is worth no more: that people were reminded, on a card that says the rest already.
 type rank int
 
 const (
 	rankAsk rank = iota
 	rankAnswer
+	rankNudge
 	rankEnding
+	rankQuiet // of nudges whose ask is over
 	rankProgress
 )
 
 func (o *outbox) rank(t *thing) rank {
 	switch {
+	case o.book.open(t) && t.minor && t.stands():
+		return rankProgress
 	case o.book.open(t):
 		return rankAsk
 	case t.Kind == kindAnswer, t.Kind == kindFile, t.Kind == kindNotice:
+	case t.Kind == kindNudge && o.book.over(t):
+		return rankQuiet
+	case t.Kind == kindNudge:
+		return rankNudge
+	case t.Kind == kindAnswer:
 		return rankAnswer
 	case t.Kind == kindCard, o.book.ended(t), o.book.isWithdrawn(t):
 		return rankEnding
@@ -209,6 +222,8 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 	case t.stands() && t.frozen != "":
 		o.start(ctx, t, func(ctx context.Context) { o.abandon(ctx, t) })
 		return time.Time{}
+	case t.unopened():
+		return o.room(ctx, t, now)
 	case !t.stands() && t.looks > 0:
 		return o.find(ctx, t, now)
 	case !t.stands():
@@ -237,7 +252,7 @@ func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 		t.gone = "not_shown"
 		return o.settle(ctx, t)
 	}
-	if o.stopping && (o.rank(t) == rankProgress || o.book.open(t)) {
+	if o.stopping && (o.rank(t) == rankProgress || o.rank(t) == rankNudge || o.book.open(t)) {
 		return time.Time{}
 	}
 	ch := o.channel(t.place.Channel)
@@ -256,13 +271,16 @@ func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 }
 
 // pointless tells whether a card was overtaken before anybody could see it: its run was stopped, which the progress
-// says. A card that nobody could be asked with is posted all the same: it says why nothing was done.
+// says. So was a nudge whose ask is over. A card that nobody could be asked with is posted all the same: it says why nothing was done.
 func (o *outbox) pointless(t *thing) bool {
 	if t.Kind == kindNotice {
 		p := o.book.pausingOf(t)
 		return p == nil || !p.resumed.IsZero()
 	}
 	run := o.book.runs[t.run]
+	if t.Kind == kindNudge {
+		return o.book.over(t)
+	}
 	if t.Kind != kindCard || run == nil {
 		return false
 	}
@@ -324,7 +342,7 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 		return t.shaky.Add(1)
 	}
 	o.updates.take(now)
-	t.until, t.updated = until, now
+	t.until, t.updated, t.minor = until, now, false
 	o.start(ctx, t, func(ctx context.Context) { o.sendUpdate(ctx, t, out, final) })
 	return time.Time{}
 }

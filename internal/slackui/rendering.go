@@ -64,6 +64,7 @@ type renderer struct {
 	redactor *redact.Redactor
 	lang     language.Language
 	team     string // our workspace
+	url      string // of the workspace, for links; empty: none can be made
 	botUser  string // ourselves, to be left out of mentions
 	unnamed  string // of a mockup: who may approve where nobody is named; a request always names somebody
 }

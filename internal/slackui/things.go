@@ -50,6 +50,7 @@ type thing struct {
 	noes      int       // those among them where Slack said no and we don't know whether it stays one
 	notBefore time.Time // when it may be tried again
 	updated   time.Time // of a progress: when it was last sent
+	minor     bool      // of a card that waits: all that is new on it is that people were reminded
 	passing   time.Time // of a card: until when it is left as it is, because its call will hardly take longer
 	shaky     time.Time // an update that may still arrive out of order was sent until then
 }
@@ -58,9 +59,9 @@ type thing struct {
 func (t *thing) stands() bool { return t.ts != "" }
 
 // movable tells whether a thing whose message can't be edited gets another one, for its last state. An answer has said all
-// that it will ever say; and where a second message can't be edited, nor will a third.
+// that it will ever say, and a nudge isn't worth a second one; and where a second message can't be edited, nor will a third.
 func (t *thing) movable(code string) bool {
-	return slices.Contains(fixed, code) && t.Kind != kindAnswer && len(t.left) == 0
+	return slices.Contains(fixed, code) && t.Kind != kindAnswer && t.Kind != kindNudge && len(t.left) == 0
 }
 
 // leave forgets the message that a thing had.
@@ -196,6 +197,7 @@ func (b *book) sync(run *ledger.Run, r *renderer) {
 	for _, c := range run.Calls {
 		if a := c.Approval; a != nil && slices.Contains(a.Surfaces, surface) {
 			b.thing(ledger.Thing{Kind: kindCard, ID: a.Approval}, run.ID, askPlace(a, place)).call = c.ID
+			b.nudge(run, c, askPlace(a, place))
 		}
 	}
 	if run.Finished != nil {
@@ -236,7 +238,13 @@ func (b *book) touch(e ledger.Event) {
 	}
 	for _, t := range b.byRun[e.Run] {
 		ends := e.Call == "" && t.Kind != kindAnswer
-		if t.Kind == kindProgress || ends || (t.Kind == kindCard && t.call == e.Call) {
+		about := (t.Kind == kindCard || t.Kind == kindNudge) && t.call == e.Call
+		if t.Kind == kindProgress || ends || about {
+			_, reminds := e.Body.(*ledger.ApprovalReminded)
+			t.minor = about && reminds && (t.minor || !b.dirty[t])
+			if _, more := e.Body.(*ledger.ApprovalAskedAgain); more && about && !t.settled {
+				t.final = false // who had it asked again is to be written on it
+			}
 			b.dirty[t] = true
 			if t.noes > 0 && t.stands() && (ends || t.Kind == kindCard) {
 				t.notBefore = time.Time{} // it has something else to say; the limits hold all the same
@@ -336,6 +344,8 @@ func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, unti
 		out, final = r.card(run, c, until), r.cardFinal(c, run)
 	case kindFile:
 		out, final = r.answerFile(run), true
+	case kindNudge:
+		out, final = r.nudge(run, run.Call(t.call), t.ID)
 	case kindAnswer:
 		if all := r.answer(run); t.part < len(all) {
 			out = all[t.part]
