@@ -90,6 +90,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	if err != nil {
 		return nil, err
 	}
+	deciders.Site = client.URL
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
 	a.people = &rollCall{settings: s, client: client, rules: a.rules, actions: a.actions, log: w.log}
 	cfg.Approvals = a.approvals

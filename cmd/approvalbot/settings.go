@@ -424,6 +424,7 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 	return approvals.Settings{
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
 		OpenChannels: s.openChannels, Team: team,
+		Channel: s.ApprovalsChannel, Only: bool(s.OnlyThere), Notify: s.Notify, Together: bool(s.Sets),
 	}, err
 }
 

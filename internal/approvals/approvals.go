@@ -51,6 +51,13 @@ type Settings struct {
 	ShowWithin   time.Duration // how long the surfaces have to show an ask; zero: 1 minute
 	OpenChannels []string      // the public channels whose members count under "channel"
 	Team         string        // our workspace: people of another one are outsiders. Empty: the ask's own place says it
+
+	// Where asks stand besides their run's own place, and how they are shown.
+	Channel  string   // the approvals channel; empty: there is none
+	Only     bool     // they have buttons there only
+	Notify   []string // whom their messages mention: approvers, none, U…, S…; empty: approvers
+	Together bool     // those that a run makes at once may stand in one message
+	Site     string   // what links to messages begin with: the workspace's address
 }
 
 const (

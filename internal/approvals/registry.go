@@ -116,7 +116,12 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 	}
 	// A call may want more people than the settings, and not fewer: of two rules, one may leave it to the settings.
 	a.who = question{list: list, origin: origin, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
+	a.stand, a.who = r.place(ctx, q, a.who)
 	a.who = r.at(ctx, a.who)
+	a.surfaces = q.Surfaces
+	if len(a.stand.elsewhere) > 0 && !slices.Contains(a.surfaces, surfaceSlack) {
+		a.surfaces = append(slices.Clone(a.surfaces), surfaceSlack)
+	}
 	return a, nil
 }
 
@@ -163,15 +168,20 @@ func (r *Registry) forget(a *ask) {
 
 // opening makes the events of an ask: the request, and its denial where it can't have another end. ctx bounds the look-ups.
 func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Event {
-	dismissed := r.hopeless(ctx, a.who, q.Surfaces)
+	dismissed := r.hopeless(ctx, a.who, a.surfaces)
+	if programs := a.who.quorum <= 1 && slices.Contains(a.surfaces, surfaceHTTP); dismissed == "" && !programs {
+		dismissed = a.stand.shut
+	}
 	digest := sha256.Sum256([]byte(q.Arguments))
 	events := []ledger.Event{a.event(ledger.System, &ledger.ApprovalRequested{
 		Approval: a.id, Tool: q.Tool, ToolHash: q.ToolHash, Arguments: q.Arguments,
 		Digest: hex.EncodeToString(digest[:]), Preview: q.Preview, Reason: q.Reason, Place: q.Place,
-		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: q.Surfaces,
+		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: a.surfaces,
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
 		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule,
+		Elsewhere: a.stand.elsewhere, Only: a.stand.only, Away: a.stand.away, Together: r.settings.Together,
+		Notify: r.settings.notify(), Names: a.stand.names, Site: r.settings.Site,
 	})}
 	if dismissed != "" {
 		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))

@@ -256,7 +256,7 @@ func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, m r
 	v.people(asker, actorsOf(a.Requesters, run.StartedBy))
 	who := append([]element{bold("Asked by: ")}, asker.elements...)
 	who = append(who, text(" · "), bold("Who may approve: "))
-	may := mayApprove(a)
+	may := v.mayApprove(a)
 	if len(a.Approvers) == 0 && v.unnamed != "" {
 		may = []element{text(v.unnamed)}
 	}

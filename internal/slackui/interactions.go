@@ -53,10 +53,13 @@ var verbs = map[string]verb{
 	actionDeny:    {"approval", onAsk, (*UI).decide},
 	actionReview:  {"approval", onForm, (*UI).review},
 	actionStop:    {"run", onRun, (*UI).stop},
+
+	actionApproveAll: {"set", onSet, (*UI).approveAll},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
 func onRun(c *click) string  { return "stop/" + c.value + "/" + c.by.ID }
+func onSet(c *click) string  { return "set/" + c.value + "/" + c.by.ID }
 func onForm(c *click) string { return "form/" + c.by.ID }
 
 // A submission is a form that a person sent. Who sent it and what they filled in is believed; that they may, and that

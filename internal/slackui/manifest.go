@@ -21,6 +21,7 @@ var methodScopes = map[string][]string{
 	"chat.postMessage":             {"chat:write"},
 	"chat.update":                  {"chat:write"},
 	"chat.postEphemeral":           {"chat:write"},
+	"conversations.open":           {"im:write"}, // those who may approve and aren't where it is asked
 	"conversations.info":           {"channels:read", "groups:read", "im:read"},
 	"conversations.list":           {"channels:read", "groups:read", "im:read"}, // a channel by its name, a direct message
 	"conversations.members":        {"channels:read", "groups:read", "im:read"},

@@ -41,7 +41,7 @@ func TestScopes(t *testing.T) {
 	asked := strings.Fields(strings.ReplaceAll(list, "- ", ""))
 	needed := []string{
 		"app_mentions:read", "channels:history", "channels:read", "chat:write", "files:write", "groups:history",
-		"groups:read", "im:history", "im:read", "usergroups:read", "users:read",
+		"groups:read", "im:history", "im:read", "im:write", "usergroups:read", "users:read",
 	}
 	if d := cmp.Diff(needed, asked); d != "" {
 		t.Errorf("scopes (-want +got):\n%s", d)
@@ -59,6 +59,7 @@ var clientMethods = map[string][]string{
 	"GetConversationHistoryContext": {"conversations.history"},
 	"GetConversationRepliesContext": {"conversations.replies"},
 	"GetConversationInfoContext":    {"conversations.info"},
+	"OpenConversationContext":       {"conversations.open"},
 	"GetUsersInConversationContext": {"conversations.members"},
 	"GetConversationsContext":       {"conversations.list"},
 	"GetUsersContext":               {"users.list"},

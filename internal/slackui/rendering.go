@@ -59,5 +59,6 @@ type renderer struct {
 	lang     language.Language
 	team     string // our workspace
 	botUser  string // ourselves, to be left out of mentions
+	spot     *spot  // where the card that is rendered stands; nil: nothing is known of other places
 	unnamed  string // of a mockup: who may approve where nobody is named; a request always names somebody
 }

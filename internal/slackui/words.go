@@ -10,8 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/slack-go/slack"
-
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/ledger"
 )
@@ -249,8 +247,8 @@ func actorOf(p ledger.Person) ledger.Actor {
 }
 
 // mayApprove says who may approve, with a mention of everyone who is named, so
-// that it reaches them.
-func mayApprove(a *ledger.Approval) []element {
+// that it reaches them, where that is wanted.
+func (v *renderer) mayApprove(a *ledger.Approval) []element {
 	requesterMay := slices.Contains(a.Approvers, "requester")
 	var parts []element
 	for _, word := range a.Approvers {
@@ -258,13 +256,13 @@ func mayApprove(a *ledger.Approval) []element {
 		case word == "requester":
 			parts = append(parts, text("whoever asked"))
 		case word == "channel":
-			parts = append(parts, text(membersOf(a.Place)))
+			parts = append(parts, text(v.members(a)))
 		case userID.MatchString(word):
 			if requesterMay || !asked(a, word) {
-				parts = append(parts, slack.NewRichTextSectionUserElement(word, nil))
+				parts = append(parts, v.approver(a, word))
 			}
 		case groupID.MatchString(word):
-			parts = append(parts, slack.NewRichTextSectionUserGroupElement(word))
+			parts = append(parts, v.approver(a, word))
 		}
 	}
 	if len(parts) == 0 {

@@ -110,7 +110,7 @@ func TestMayApprove(t *testing.T) {
 		{slices.Repeat([]string{"U0BOB"}, 40), strings.Repeat("<U0BOB>, ", 19) + "<U0BOB> and 20 more, but not the person who asked"},
 	} {
 		a := &ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{Approvers: c.approvers, Requesters: []ledger.Person{alice.Person()}}}
-		if d := cmp.Diff(c.want, words(mayApprove(a))); d != "" {
+		if d := cmp.Diff(c.want, words(testRenderer().mayApprove(a))); d != "" {
 			t.Errorf("%v (-want +got):\n%s", c.approvers, d)
 		}
 	}

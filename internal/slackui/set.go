@@ -1,0 +1,277 @@
+package slackui
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"approvalbot/internal/approvals"
+	"approvalbot/internal/ledger"
+)
+
+// A set is one message with several asks: each with its full text, and decided by buttons of its own. Approve All Shown is
+// nothing but a click on each Approve of those that need no second thought: complete on the message, without a dialog in
+// front. What it is about is what was shown: the button carries a hash of it, and another state is refused.
+
+// setRoom is how much of what need not be complete stands in a set.
+var setRoom = room{excerpt: 400, reminder: 200, output: 200, reason: maxReasonChars, claim: 300}
+
+// setPrefix begins the block_id of Approve All Shown; what was shown follows.
+const setPrefix = "all."
+
+// A setView is a set as it is shown.
+type setView struct {
+	rendering
+	all   []string // the approvalIds that Approve All Shown is about
+	state string   // what was shown: a hash over them and their revisions
+}
+
+// A member is one ask of a set.
+type member struct {
+	v     *renderer
+	c     *ledger.Call
+	q     request
+	until time.Time
+	whole bool // all of it is shown
+}
+
+func (m *member) pending() bool { return endingOf(m.c) == endPending }
+
+// easy tells whether it may be approved together with others.
+func (m *member) easy() bool {
+	a := m.c.Approval
+	return m.pending() && m.whole && m.q.approvable(a) && !a.Confirm && !high(a.Risk)
+}
+
+// set renders several asks of a run in one message.
+func (v *renderer) set(run *ledger.Run, asks []*ledger.Call, untils map[string]time.Time) setView {
+	members := make([]*member, len(asks))
+	for i, c := range asks {
+		q := v.request(c.Approval)
+		members[i] = &member{v: v.knowing(q.hits), c: c, q: q, until: untils[c.Approval.Approval], whole: true}
+	}
+	out := setView{rendering: rendering{run: run.ID, text: v.setText(run, members)}}
+	m := setRoom
+	for range 4 * setMost {
+		out.all, out.state = together(members)
+		out.blocks = v.setBlocks(run, members, m, out)
+		if fits(out.blocks) {
+			break
+		}
+		if big := biggest(members); big != nil {
+			big.whole = false
+		} else {
+			m = m.half()
+		}
+	}
+	return out
+}
+
+// biggest is the member that is shown whole and has most to show; nil: none is shown whole any more.
+func biggest(members []*member) (big *member) {
+	for _, m := range members {
+		if m.whole && m.pending() && (big == nil || weightOf(m.q.body) > weightOf(big.q.body)) {
+			big = m
+		}
+	}
+	return big
+}
+
+// together are the asks that may be approved at once, and the hash of what is shown of them.
+func together(members []*member) (ids []string, state string) {
+	h := sha256.New()
+	for _, m := range members {
+		if m.easy() {
+			a := m.c.Approval
+			ids = append(ids, a.Approval)
+			fmt.Fprintf(h, "%s %d\n", a.Approval, a.Revision())
+		}
+	}
+	return ids, hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+func (v *renderer) setBlocks(run *ledger.Run, members []*member, m room, view setView) []slack.Block {
+	pending := 0
+	for _, each := range members {
+		if each.pending() {
+			pending++
+		}
+	}
+	blocks := []slack.Block{v.setHead(run, members, pending, m)}
+	for _, each := range members {
+		blocks = append(blocks, slack.NewDividerBlock())
+		if each.pending() {
+			blocks = append(blocks, each.blocks(run, m, pending == 1)...)
+		} else {
+			blocks = append(blocks, each.ended(run, m)...)
+		}
+	}
+	if len(view.all) > 1 {
+		b := button(actionApproveAll, v.setID(run, members), v.tf("Approve All Shown (%d)", len(view.all)), slack.StylePrimary)
+		blocks = append(blocks, slack.NewDividerBlock(), slack.NewActionBlock(setPrefix+view.state, b))
+	}
+	return blocks
+}
+
+// setID is the set that these asks stand in, at the place that is rendered for.
+func (v *renderer) setID(run *ledger.Run, members []*member) string {
+	shared := sets(run, asksInOrder(run))
+	return shared[seat{members[0].c.ID, v.slot()}].ID
+}
+
+// setHead says what the message is, and what the agent says about all of it.
+func (v *renderer) setHead(run *ledger.Run, members []*member, pending int, m room) slack.Block {
+	title := v.tf("%d requests, each decided on its own", len(members))
+	if pending == 0 {
+		title = v.tf("%d requests, all decided", len(members))
+	}
+	content := []slack.RichTextElement{paragraph(bold(title))}
+	if claim := roundText(run, members[0].c.Round); pending > 0 && strings.TrimSpace(claim) != "" {
+		content = append(content,
+			paragraph(v.phrase().form("*What the agent says about them* (its own words, not checked):", nil).elements...),
+			quote(text(v.line(claim, m.claim))))
+	}
+	return richText(content...)
+}
+
+// blocks are an ask that waits, made of the parts of a card.
+func (m *member) blocks(run *ledger.Run, r room, alone bool) []slack.Block {
+	a := m.c.Approval
+	content := m.v.titled(m.q, a, m.q.lead(m.whole, run))
+	if m.whole {
+		content = append(content, preformatted(m.q.body))
+	} else {
+		content = append(content, excerpt(m.q.raw, r.excerpt, excerptLines)...)
+	}
+	content = append(content, m.v.changed(a)...)
+	content = append(content, m.v.warnings(m.q, a, r, m.whole)...)
+	content = append(content, m.v.circumstances(m.q, m.c, run, r, false)...) // what the agent says stands above all of them
+	return []slack.Block{
+		richText(content...),
+		m.v.smallPrint(expiry(m.until, a.Timeout)+" · "+reference(a), a, r),
+		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), m.buttons(alone)...),
+	}
+}
+
+// buttons are those of a card. They look alike, so each says what it is for; and several primary ones are none.
+func (m *member) buttons(alone bool) []slack.BlockElement {
+	elements := m.v.buttons(m.q, m.c.Approval, m.whole)
+	for _, e := range elements {
+		b, ok := e.(*slack.ButtonBlockElement)
+		if !ok {
+			continue
+		}
+		b.AccessibilityLabel = asLong(b.Text.Text+": "+m.q.summary, maxLabel)
+		if b.Style == slack.StylePrimary && !alone {
+			b.Style = slack.StyleDefault
+		}
+	}
+	return elements
+}
+
+// maxLabel is Slack's limit for an accessibility_label.
+const maxLabel = 75
+
+// ended is an ask that is over: what it was, how it ended, and the beginning of what came of it.
+func (m *member) ended(run *ledger.Run, r room) []slack.Block {
+	end := endingOf(m.c)
+	title := bold(m.q.summary)
+	if !performed(end) {
+		title = styled(m.q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
+	}
+	content := []slack.RichTextElement{paragraph(title), paragraph(m.v.outcome(m.c, run).elements...)}
+	if m.c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
+		content = append(content, m.v.output(m.c.Finished, run.ID, r)...)
+	}
+	return []slack.Block{richText(content...), note(reference(m.c.Approval))}
+}
+
+// setText is the fallback: how many, and the first of them.
+func (v *renderer) setText(run *ledger.Run, members []*member) string {
+	var waiting, over []string
+	for _, m := range members {
+		if m.pending() {
+			waiting = append(waiting, cutShown(m.q.summary, 80))
+		} else {
+			over = append(over, m.v.outcomeText(m.q, m.c, run))
+		}
+	}
+	if len(waiting) == 0 {
+		return fallback(v.tf("%d requests, all decided", len(members)) + ": " + strings.Join(over, "; "))
+	}
+	return fallback(v.count(len(waiting), "approval needed", "approvals needed") + ": " + strings.Join(waiting, "; "))
+}
+
+// What people are told about Approve All Shown.
+const (
+	changedSet = "This has changed since it was shown to you, so nothing was approved. Look again, and use the buttons that are there now."
+	overSet    = "These requests are over; the message shows how each of them ended."
+)
+
+// approveAll is a click on Approve All Shown: one ordinary decision on each of what was shown.
+func (u *UI) approveAll(ctx context.Context, c *click) {
+	limited, cancel := context.WithTimeout(ctx, decideLimit)
+	defer cancel()
+	view, subjects, known := u.outbox.setShown(c.value, c.channel, c.ts)
+	if !known {
+		u.refuse(ctx, c, u.renderer.t(overSet))
+		return
+	}
+	ctx = u.about(ctx, "set", c.value)
+	for _, s := range subjects {
+		if c.modal() || !c.byUs || !s.at(c) {
+			u.logger(ctx).Warn("an approval of all that doesn't fit its message")
+			u.refuse(ctx, c, misfitClick)
+			return
+		}
+	}
+	if c.block != setPrefix+view.state || len(view.all) == 0 {
+		u.refuse(ctx, c, u.renderer.t(changedSet))
+		return
+	}
+	var failed []error
+	for _, s := range subjects {
+		if err := u.approveOne(limited, c, s); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	c.receipt.ack()
+	if len(failed) > 0 {
+		u.tell(ctx, c.place(), c.by.ID, u.renderer.partly(len(subjects)-len(failed), len(subjects), failed))
+	}
+}
+
+// approveOne approves one ask of a set.
+func (u *UI) approveOne(ctx context.Context, c *click, s subject) error {
+	if err := u.showing(ctx, c, s); err != nil {
+		return err
+	}
+	_, err := u.approvals.ResolveByID(ctx, s.approval, approvals.Decision{Type: ledger.Approved, By: c.by, Received: c.at})
+	return err
+}
+
+// partly says, privately, what came of several decisions of which some had no effect: each reason once.
+func (v *renderer) partly(counted, all int, failed []error) string {
+	var reasons []string
+	said := map[string]bool{}
+	for _, err := range failed {
+		reason := v.refusal(err)
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			reason = failedClick
+		}
+		if !said[reason] {
+			said[reason] = true
+			reasons = append(reasons, reason)
+		}
+	}
+	if counted == 0 {
+		return strings.Join(reasons, "\n")
+	}
+	return v.tf("%d of %d are approved. The others:", counted, all) + "\n" + strings.Join(reasons, "\n")
+}
