@@ -3,7 +3,7 @@ package language
 import "maps"
 
 // chinese is the catalogue in Simplified Chinese. Its parts are in zh_*.go, one for each part of the product.
-var chinese = join(zhCards)
+var chinese = join(zhCards, zhPlaces)
 
 func join(parts ...map[string]string) map[string]string {
 	all := map[string]string{}

@@ -214,7 +214,7 @@ func (v *renderer) inChannel(p *phrase, a *ledger.Approval, slot int, at ledger.
 		p.say(v.t(" (it could not be posted there)"))
 	case known:
 		if link := permalink(a.Site, posted.Channel, posted.TS, ""); link != "" {
-			p.say(" (").link(link, v.t("Open the Card")).say(")")
+			p.say(v.t(" (")).link(link, v.t("Open the Card")).say(v.t(")"))
 		}
 	}
 }
