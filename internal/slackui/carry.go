@@ -26,8 +26,10 @@ const (
 	setBulk = 11_000
 	setEach = 6_000
 
-	// setBase is what an ask weighs in a set without anything of its own: buttons, names, small print.
-	setBase = 1_100
+	// setBase is what an ask weighs in a set without anything of its own: buttons, names, small print. setOffer is what each
+	// further thing adds that it lets people do.
+	setBase  = 1_600
+	setOffer = 120
 
 	// setWait is how long a set waits for the asks of the same round before it is posted. What is asked later stands in the
 	// next one: nobody would be notified of it.
@@ -174,7 +176,7 @@ func setOf(run string, round, part, slot int) ledger.Thing {
 func bulk(a *ledger.Approval) int {
 	q := a.Original
 	_, body := content(&ledger.Approval{ApprovalRequested: q})
-	n := setBase + weightOf(body) + 2*weightOf(clipped(q.Preview.Summary, maxSummaryChars)) + weightOf(clipped(q.Reason, maxReasonChars))
+	n := setBase + len(q.Offers)*setOffer + weightOf(body) + 2*weightOf(clipped(q.Preview.Summary, maxSummaryChars)) + weightOf(clipped(q.Reason, maxReasonChars))
 	for _, note := range q.Preview.Notes {
 		n += weightOf(note)
 	}

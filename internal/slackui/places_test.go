@@ -352,7 +352,9 @@ func TestThoseWhoMayAreNotReachedNow(t *testing.T) {
 
 // Whom a card mentions, and how often.
 func TestNotify(t *testing.T) {
-	mentioned := func(m devslack.Message, user string) bool { return strings.Contains(string(m.Blocks), `"user_id":"`+user+`"`) }
+	mentioned := func(m devslack.Message, user string) bool {
+		return strings.Contains(string(m.Blocks), `"user_id":"`+user+`"`)
+	}
 	for _, c := range []struct {
 		notify     []string
 		card, copy []string // who is mentioned

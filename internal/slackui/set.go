@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +41,9 @@ type member struct {
 	q     request
 	until time.Time
 	whole bool // all of it is shown
+	brief bool // as little of it is shown as can be: where nothing else fits
+
+	circumstances []slack.RichTextElement // why it asks, who asked, who may approve: what isn't the same for all of the set
 }
 
 func (m *member) pending() bool { return endingOf(m.c) == endPending }
@@ -58,19 +63,23 @@ func (v *renderer) set(run *ledger.Run, asks []*ledger.Call, untils map[string]t
 	}
 	out := setView{rendering: rendering{run: run.ID, text: v.setText(run, members)}}
 	m := setRoom
-	for range 4 * setMost {
+	for {
 		out.all, out.state = together(members)
 		out.blocks = v.setBlocks(run, members, m, out)
-		if fits(out.blocks) {
-			break
+		if fits(out.blocks) || members[0].brief {
+			return out
 		}
-		if big := biggest(members); big != nil {
+		switch big := biggest(members); {
+		case big != nil:
 			big.whole = false
-		} else {
+		case m.reason > setRoom.reason/8:
 			m = m.half()
+		default:
+			for _, each := range members {
+				each.brief = true
+			}
 		}
 	}
-	return out
 }
 
 // biggest is the member that is shown whole and has most to show; nil: none is shown whole any more.
@@ -103,6 +112,7 @@ func (v *renderer) setBlocks(run *ledger.Run, members []*member, m room, view se
 			pending++
 		}
 	}
+	common := shared(run, members, m)
 	blocks := []slack.Block{v.setHead(run, members, pending, m)}
 	for _, each := range members {
 		blocks = append(blocks, slack.NewDividerBlock())
@@ -112,11 +122,53 @@ func (v *renderer) setBlocks(run *ledger.Run, members []*member, m room, view se
 			blocks = append(blocks, each.ended(run, m)...)
 		}
 	}
+	if len(common) > 0 {
+		blocks = append(blocks, slack.NewDividerBlock(), richText(common...))
+	}
 	if len(view.all) > 1 {
 		b := button(actionApproveAll, v.setID(run, members), v.tf("Approve All Shown (%d)", len(view.all)), slack.StylePrimary)
-		blocks = append(blocks, slack.NewDividerBlock(), slack.NewActionBlock(setPrefix+view.state, b))
+		blocks = append(blocks, slack.NewActionBlock(setPrefix+view.state, b))
 	}
 	return blocks
+}
+
+// shared gives every ask that waits its circumstances, but for those that are the same for all of them, which are returned.
+func shared(run *ledger.Run, members []*member, r room) (common []slack.RichTextElement) {
+	count, waiting := map[string]int{}, 0
+	for _, m := range members {
+		if !m.pending() {
+			continue
+		}
+		waiting++
+		m.circumstances = m.v.circumstances(m.q, m.c, run, r, false) // what the agent says stands above all of them
+		for _, e := range m.circumstances {
+			count[jsonOf(e)]++
+		}
+	}
+	if waiting < 2 {
+		return nil
+	}
+	for _, m := range members {
+		m.circumstances = slices.DeleteFunc(m.circumstances, func(e slack.RichTextElement) bool {
+			n := count[jsonOf(e)]
+			if n == waiting {
+				common = append(common, e)
+			}
+			return n >= waiting
+		})
+		for _, e := range common {
+			count[jsonOf(e)] = waiting + 1 // it is told once
+		}
+	}
+	return common
+}
+
+func jsonOf(e slack.RichTextElement) string {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		panic("slackui: encode an element: " + err.Error()) // it is built here, from strings and numbers
+	}
+	return string(raw)
 }
 
 // setID is the set that these asks stand in, at the place that is rendered for.
@@ -143,6 +195,9 @@ func (v *renderer) setHead(run *ledger.Run, members []*member, pending int, m ro
 // blocks are an ask that waits, made of the parts of a card.
 func (m *member) blocks(run *ledger.Run, r room, alone bool) []slack.Block {
 	a := m.c.Approval
+	if m.brief {
+		return m.briefly()
+	}
 	content := m.v.titled(m.q, a, m.q.lead(m.whole, run))
 	if m.whole {
 		content = append(content, preformatted(m.q.body))
@@ -151,11 +206,26 @@ func (m *member) blocks(run *ledger.Run, r room, alone bool) []slack.Block {
 	}
 	content = append(content, m.v.changed(a)...)
 	content = append(content, m.v.warnings(m.q, a, r, m.whole)...)
-	content = append(content, m.v.circumstances(m.q, m.c, run, r, false)...) // what the agent says stands above all of them
+	content = append(content, m.circumstances...)
 	return []slack.Block{
 		richText(content...),
 		m.v.smallPrint(expiry(m.until, a.Timeout)+" · "+reference(a), a, r),
 		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), m.buttons(alone)...),
+	}
+}
+
+// briefly is an ask of which only the title is shown: the rest is in the review.
+func (m *member) briefly() []slack.Block {
+	a := m.c.Approval
+	content := []slack.RichTextElement{paragraph(bold(m.q.summary))}
+	if risk := m.v.risk(a); risk != nil {
+		content = append(content, risk)
+	}
+	review := button(actionReview, a.Approval, m.v.t("Review"), slack.StyleDefault)
+	deny := button(actionDeny, a.Approval, m.v.t("Deny"), slack.StyleDefault)
+	return []slack.Block{
+		richText(content...), note(reference(a)),
+		slack.NewActionBlock(fmt.Sprintf("%s.%d", a.Approval, len(a.Votes)), review, deny),
 	}
 }
 
@@ -186,7 +256,7 @@ func (m *member) ended(run *ledger.Run, r room) []slack.Block {
 		title = styled(m.q.summary, slack.RichTextSectionTextStyle{Bold: true, Strike: true})
 	}
 	content := []slack.RichTextElement{paragraph(title), paragraph(m.v.outcome(m.c, run).elements...)}
-	if m.c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
+	if !m.brief && m.c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
 		content = append(content, m.v.output(m.c.Finished, run.ID, r)...)
 	}
 	return []slack.Block{richText(content...), note(reference(m.c.Approval))}
