@@ -365,7 +365,7 @@ func sayings(m devslack.Message, name string) (string, bool) {
 	_ = json.Unmarshal(m.Blocks, &blocks)
 	for i, b := range blocks {
 		if i > 0 && strings.Contains(string(b), `"context"`) && strings.Contains(strings.Join(texts(b), "\n")+" ", name) {
-			return strings.Join(texts(blocks[i-1]), "\n"), true
+			return strings.Join(texts(blocks[i-1]), ""), true
 		}
 	}
 	return "", false
