@@ -2,11 +2,11 @@ package language
 
 // Where requests stand, whom they reach, and requests that stand together.
 var zhPlaces = map[string]string{
-	"*Nobody here may approve this.* It is asked {places}.":                              "*此处无人有权批准。*已{places}发起审批。",
-	"*Too few people here may approve this.* It is also asked {places}.":                 "*此处有权批准的人数不足。*也已{places}发起审批。",
+	"*Nobody here may approve this.* It is asked {places}.":                              "*此处无人有权批准。*已{places} 发起审批。",
+	"*Too few people here may approve this.* It is also asked {places}.":                 "*此处有权批准的人数不足。*也已{places} 发起审批。",
 	"*Too few people here may approve this*, and those who may could not be written to.": "*此处有权批准的人数不足*，并且无法向有权批准的人发送私信。",
-	"Also asked {places}.":            "也已{places}发起审批。",
-	"in {channel}":                    "在 {channel} ",
+	"Also asked {places}.":            "也已{places} 发起审批。",
+	"in {channel}":                    "在 {channel}",
 	" (":                              "（",
 	")":                               "）",
 	", ":                              "、",

@@ -153,13 +153,19 @@ func (v *renderer) whereFrom(a *ledger.Approval) *phrase {
 // thread links to the conversation of a run.
 func (v *renderer) thread(p *phrase, a *ledger.Approval, home ledger.Place) {
 	if !strings.HasPrefix(home.Channel, "D") {
-		p.elements = append(p.elements, slack.NewRichTextSectionChannelElement(home.Channel, nil))
-		p.plain.WriteString("#")
-		p.say(" ")
+		p.channel(home.Channel)
 	} else {
-		p.say(v.t("a direct message")).say(" ")
+		p.say(v.t("a direct message"))
 	}
-	p.link(permalink(a.Site, home.Channel, home.Thread, home.Thread), v.t("Open the Thread"))
+	if link := permalink(a.Site, home.Channel, home.Thread, home.Thread); link != "" {
+		p.say(v.t(" (")).link(link, v.t("Open the Thread")).say(v.t(")"))
+	}
+}
+
+// channel adds a channel by its name.
+func (p *phrase) channel(id string) {
+	p.elements = append(p.elements, slack.NewRichTextSectionChannelElement(id, nil))
+	p.plain.WriteString("#" + id)
 }
 
 // link adds a link with words of ours; without an address, nothing.
@@ -205,10 +211,7 @@ func (v *renderer) places(a *ledger.Approval) slots {
 
 // inChannel names a channel in which an ask stands, with a link to it.
 func (v *renderer) inChannel(p *phrase, a *ledger.Approval, slot int, at ledger.Place) {
-	p.form("in {channel}", slots{"channel": func(p *phrase) {
-		p.elements = append(p.elements, slack.NewRichTextSectionChannelElement(at.Channel, nil))
-		p.plain.WriteString("#" + at.Channel)
-	}})
+	p.form("in {channel}", slots{"channel": func(p *phrase) { p.channel(at.Channel) }})
 	switch posted, known := postedAt(v.spot.run, a, slot); {
 	case known && posted.Gone != "" && posted.TS == "":
 		p.say(v.t(" (it could not be posted there)"))

@@ -282,14 +282,14 @@ func (b *book) at(channel, ts string) *thing {
 	return nil
 }
 
-// asks are those that a thing carries, with their calls.
+// asks are those that a thing carries, with their calls, in the order of the calls.
 func (b *book) asks(t *thing) (calls []*ledger.Call) {
 	run := b.runs[t.run]
 	if run == nil {
 		return nil
 	}
-	for _, id := range t.calls {
-		if c := run.Call(id); c != nil && c.Approval != nil {
+	for _, c := range run.Calls {
+		if c.Approval != nil && slices.Contains(t.calls, c.ID) {
 			calls = append(calls, c)
 		}
 	}
