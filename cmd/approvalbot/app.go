@@ -105,6 +105,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	if err != nil {
 		return nil, err
 	}
+	deciders.Site = client.URL
 	a.approvals = approvals.New(a.journal, client.Directory(), deciders, w.log)
 	if err := a.approvals.LoadPause(ctx, a.journal); err != nil {
 		return nil, err

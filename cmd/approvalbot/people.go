@@ -67,7 +67,7 @@ type finding struct {
 }
 
 // strangers looks up everyone who is named, and every channel, and tells who isn't there or doesn't count.
-func strangers(ctx context.Context, client *slackui.Client, all []mention, channels []string) (found []finding) {
+func (s *Settings) strangers(ctx context.Context, client *slackui.Client, all []mention) (found []finding) {
 	for _, m := range all {
 		list, err := m.read(m.list)
 		if err != nil {
@@ -77,10 +77,20 @@ func strangers(ctx context.Context, client *slackui.Client, all []mention, chann
 			found = append(found, finding{m.what, m.where + ": " + err.Error()})
 		}
 	}
-	for _, id := range channels {
+	for _, id := range s.Channels {
 		if err := checkChannel(ctx, client, id); err != nil {
 			found = append(found, finding{"channels", "APPROVALBOT_CHANNELS: " + err.Error()})
 		}
+	}
+	if s.ApprovalsChannel == "" {
+		return found
+	}
+	if err := checkChannel(ctx, client, s.ApprovalsChannel); err != nil {
+		without := "cards stand in their threads only"
+		if s.OnlyThere {
+			without += ", with their buttons"
+		}
+		found = append(found, finding{"approvals channel", fmt.Sprintf("APPROVALBOT_APPROVALS_CHANNEL: %v. Until then %s", err, without)})
 	}
 	return found
 }
@@ -134,7 +144,7 @@ func (c *rollCall) run(ctx context.Context) {
 func (c *rollCall) once(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, rollCallLimit)
 	defer cancel()
-	found := strangers(limited, c.client, c.settings.mentions(c.rules.Current().Rules(), c.actions), c.settings.Channels)
+	found := c.settings.strangers(limited, c.client, c.settings.mentions(c.rules.Current().Rules(), c.actions))
 	if ctx.Err() != nil {
 		return // what was found last is that the process ends
 	}
@@ -157,7 +167,7 @@ func (d *diagnosis) people(ctx context.Context, s Settings, client *slackui.Clie
 	}
 	all := s.mentions(rules, file)
 	wrong := map[string]bool{}
-	for _, f := range strangers(ctx, client, all, s.Channels) {
+	for _, f := range s.strangers(ctx, client, all) {
 		wrong[f.what] = true
 		d.check(f.what, "", errors.New(f.text))
 	}
@@ -168,6 +178,9 @@ func (d *diagnosis) people(ctx context.Context, s Settings, client *slackui.Clie
 	}
 	if len(s.Channels) > 0 && !wrong["channels"] {
 		d.check("channels", strings.Join(s.Channels, ",")+": the bot is in them", nil)
+	}
+	if s.ApprovalsChannel != "" && !wrong["approvals channel"] {
+		d.check("approvals channel", s.ApprovalsChannel+": the bot is in it", nil)
 	}
 }
 

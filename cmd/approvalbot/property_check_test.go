@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"approvalbot/internal/agent"
+	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/model"
 )
@@ -173,7 +175,11 @@ func (r *trial) checkStarts(events []ledger.Event) {
 }
 
 func (r *trial) mayApprove(by ledger.Actor, a *ledger.ApprovalRequested) bool {
-	full := slices.ContainsFunc([]string{"alice", "bob", "carol"}, func(name string) bool { return r.user(name) == by.ID })
+	members := []string{"alice", "bob", "carol"}
+	if r.plan.channel == "only" && a.Only {
+		members = []string{"alice", "bob"} // of the approvals channel
+	}
+	full := slices.ContainsFunc(members, func(name string) bool { return r.user(name) == by.ID })
 	own := slices.Contains(a.Requesters, by.Person())
 	return full && (!own || slices.Contains(r.plan.approvers, "requester"))
 }
@@ -286,7 +292,7 @@ func (r *trial) checkPairs(messages []model.Message) {
 // checkMessages: each thing stands in Slack once, and what the journal knows to stand there does.
 func (r *trial) checkMessages(runs map[string]*ledger.Run) {
 	stands := map[ledger.Thing]string{}
-	for _, kind := range []string{"card", "progress", "answer"} {
+	for _, kind := range []string{"card", "copy", "set", "progress", "answer"} {
 		for _, m := range r.posted(kind) {
 			thing := ledger.Thing{Kind: kind, ID: m.id}
 			if stands[thing] != "" {
@@ -319,36 +325,56 @@ func (r *trial) checkCall(run *ledger.Run, c *ledger.Call) {
 	if a == nil {
 		return
 	}
-	var cards []posted
-	for _, p := range r.posted("card") {
-		if p.id == a.ApprovalRequested.Approval {
-			cards = append(cards, p)
+	n := 0
+	for _, m := range r.asking() {
+		said, found := sayings(m.raw, fmt.Sprintf("Request %d ", a.Seq))
+		if !found {
+			continue
+		}
+		n++
+		var ends []string
+		for _, words := range endings {
+			if strings.Contains(said, words) {
+				ends = append(ends, words)
+			}
+		}
+		if want := endingWords(c); !slices.Equal(ends, []string{want}) || len(m.choices) > 0 {
+			r.t.Errorf("the %s says %q with buttons %v, want %q:\n%s", m.kind, ends, m.choices, want, said)
+		}
+		if res := a.Resolved; res.By != nil && !strings.Contains(said, res.By.ID) {
+			r.t.Errorf("the %s doesn't say that it was %s:\n%s", m.kind, res.By.ID, said)
 		}
 	}
-	if len(cards) == 0 {
-		if len(a.Shown) > 0 || a.Resolved.Source != ledger.SourceAbort && !r.refused(run, a) {
-			r.t.Errorf("the ask about %s has no card", c.ID)
+	if n == 0 && (len(a.Shown) > 0 || a.Resolved.Source != ledger.SourceAbort && !r.refused(run, a)) {
+		r.t.Errorf("the ask about %s stands nowhere", c.ID)
+	}
+	if want := 1 + len(a.Elsewhere); n > want {
+		r.t.Errorf("the ask about %s stands in %d messages, want %d at most", c.ID, n, want)
+	}
+	for _, s := range a.Shown {
+		if !slices.ContainsFunc(r.asking(), func(m posted) bool { return m.channel == s.Channel && m.ts == s.TS }) {
+			r.t.Errorf("the ask about %s was shown in %s %s, where nothing stands", c.ID, s.Channel, s.TS)
 		}
-		return
 	}
-	var said []string
-	for _, words := range endings {
-		if strings.Contains(cards[0].text, words) {
-			said = append(said, words)
+}
+
+// sayings are the words of the part of a message that is about one ask: the block in front of the small print that names
+// it.
+func sayings(m devslack.Message, name string) (string, bool) {
+	var blocks []json.RawMessage
+	_ = json.Unmarshal(m.Blocks, &blocks)
+	for i, b := range blocks {
+		if i > 0 && strings.Contains(string(b), `"context"`) && strings.Contains(strings.Join(texts(b), "\n")+" ", name) {
+			return strings.Join(texts(blocks[i-1]), ""), true
 		}
 	}
-	if want := endingWords(c); !slices.Equal(said, []string{want}) || cards[0].decidable() {
-		r.t.Errorf("the card says %q with buttons %v, want %q:\n%s", said, cards[0].buttons, want, cards[0].text)
-	}
-	if res := a.Resolved; res.By != nil && !strings.Contains(cards[0].text, res.By.ID) {
-		r.t.Errorf("the card doesn't say that it was %s:\n%s", res.By.ID, cards[0].text)
-	}
+	return "", false
 }
 
 // refused tells whether Slack didn't take the card.
 func (r *trial) refused(run *ledger.Run, a *ledger.Approval) bool {
 	return slices.ContainsFunc(run.Posted, func(p ledger.Posted) bool {
-		return p.Thing.ID == a.ApprovalRequested.Approval && p.Gone != ""
+		return strings.HasPrefix(p.Thing.ID, a.ApprovalRequested.Approval) && p.Gone != "" || p.Thing.Kind == "set" && p.Gone != ""
 	})
 }
 

@@ -144,6 +144,10 @@ func (r *trial) prepare() {
 	s := &r.settings
 	s.ApprovalPolicy, s.Sandbox, s.Approvers = r.plan.policy, r.plan.sandbox, r.plan.approvers
 	s.Quorum, s.Timeout, s.Drain = r.plan.quorum, r.plan.timeout, r.plan.drain
+	s.Sets = switched(r.plan.sets)
+	if r.plan.channel != "none" {
+		s.ApprovalsChannel, s.OnlyThere = r.ops(), switched(r.plan.channel == "only")
+	}
 	var turns []any
 	for i, t := range r.plan.tasks {
 		turns = append(turns, t.turns(i)...)
@@ -302,6 +306,8 @@ func (r *trial) step(s step) {
 		r.write(s)
 	case "approve", "deny", "forged":
 		r.clickOn(s)
+	case "all":
+		r.approveAll(s)
 	case "stop":
 		r.pressStop(s)
 	case "midway":
@@ -386,39 +392,65 @@ func (r *trial) write(s step) {
 	}
 }
 
-// clickable are the cards to click on: those that wait if there are any, else those that are over.
-func (r *trial) clickable() []posted {
-	all := r.posted("card")
-	waiting := slices.DeleteFunc(slices.Clone(all), func(c posted) bool { return c.buttons["deny"] == "" })
-	if len(waiting) > 0 {
-		return waiting
+// asking are the messages on which people decide.
+func (r *trial) asking() []posted {
+	return slices.Concat(r.posted("card"), r.posted("copy"), r.posted("set"))
+}
+
+// clickable are the buttons to click on: those of asks that wait if there are any; else messages whose asks are over, of
+// which a person's Slack may still show the buttons.
+func (r *trial) clickable() (waiting []choice, over []posted) {
+	all := r.asking()
+	for _, m := range all {
+		for _, c := range m.choices {
+			if c.action == "deny" {
+				waiting = append(waiting, c)
+			}
+		}
 	}
-	return all
+	if len(waiting) == 0 {
+		over = all
+	}
+	return waiting, over
 }
 
 // clickOn clicks Approve or Deny. Where there is no card yet it waits for one, for a moment.
 func (r *trial) clickOn(s step) {
-	cards := r.clickable()
-	if s.flag && (len(cards) == 0 || cards[0].buttons["deny"] == "") {
+	waiting, over := r.clickable()
+	if s.flag && len(waiting) == 0 {
 		r.pass(2 * time.Second)
-		cards = r.clickable()
+		waiting, over = r.clickable()
 	}
-	if s.what == "forged" {
-		cards = r.posted("card")
-	}
-	if len(cards) == 0 {
-		return
-	}
-	card := cards[s.n%len(cards)]
-	action := devslack.ActionRequest{User: r.user(clickers[s.who]), Channel: r.general(), TS: card.ts, ActionID: s.what}
+	all := r.asking()
+	action := devslack.ActionRequest{User: r.user(clickers[s.who]), ActionID: s.what}
 	switch {
+	case len(all) == 0:
+		return
 	case s.what == "forged":
+		m := all[s.n%len(all)]
+		action.Channel, action.TS = m.channel, m.ts
 		action.ActionID = map[bool]string{true: "approve", false: "deny"}[s.flag]
-		action.Value = cards[(s.n+s.who)%len(cards)].id
-	case card.buttons["deny"] == "":
-		action.Value, action.BlockID = card.id, card.id+".0" // the person's Slack still shows the buttons
+		action.Value = r.askOf(all[(s.n+s.who)%len(all)])
+	case len(waiting) > 0:
+		c := waiting[s.n%len(waiting)]
+		action.Channel, action.TS, action.Value, action.BlockID = c.channel, c.ts, c.value, c.block
+	default:
+		m := over[s.n%len(over)]
+		action.Channel, action.TS, action.Value, action.BlockID = m.channel, m.ts, r.askOf(m), r.askOf(m)+".0"
 	}
 	r.go_(action)
+}
+
+// approveAll clicks Approve All Shown where there is one; or, on a set that shows none any more, what it showed before.
+func (r *trial) approveAll(s step) {
+	for _, m := range r.posted("set") {
+		for _, c := range m.choices {
+			if c.action == "approve_all" {
+				r.go_(devslack.ActionRequest{User: r.user(clickers[s.who]), Channel: m.channel, TS: m.ts, ActionID: c.action, Value: c.value, BlockID: c.block})
+				return
+			}
+		}
+	}
 }
 
 func (r *trial) pressStop(s step) {
@@ -431,10 +463,12 @@ func (r *trial) pressStop(s step) {
 
 // answerAll lets two people say the same to everything that waits.
 func (r *trial) answerAll(action string) {
-	for _, c := range r.clickable() {
-		for _, name := range []string{"bob", "carol"} {
-			if c.buttons[action] != "" {
-				r.go_(devslack.ActionRequest{User: r.user(name), Channel: r.general(), TS: c.ts, ActionID: action})
+	for _, m := range r.asking() {
+		for _, c := range m.choices {
+			for _, name := range []string{"bob", "carol"} {
+				if c.action == action {
+					r.go_(devslack.ActionRequest{User: r.user(name), Channel: c.channel, TS: c.ts, ActionID: action, Value: c.value, BlockID: c.block})
+				}
 			}
 		}
 	}
@@ -481,23 +515,69 @@ func (r *trial) go_(a devslack.ActionRequest) {
 type posted struct {
 	shown
 	kind, id string
+	channel  string
+	choices  []choice
 	raw      devslack.Message
 }
 
-// posted are the messages of a kind that stand in the channel.
-func (r *trial) posted(kind string) (all []posted) {
-	messages, err := r.slack.Messages(r.general(), "")
-	if err != nil {
-		r.t.Fatal(err)
+// A choice is one button of a message.
+type choice struct{ channel, ts, action, value, block string }
+
+// askOf is an ask that a message is about: of a set one of its run's, which may be another's.
+func (r *trial) askOf(p posted) string {
+	id, _, _ := strings.Cut(p.id, "/")
+	if p.kind != "set" {
+		return id
 	}
-	for _, m := range messages {
-		var meta struct {
-			Payload struct{ Kind, ID string } `json:"event_payload"`
+	for _, e := range r.events() {
+		if b, ok := e.Body.(*ledger.ApprovalRequested); ok && e.Run == id {
+			return b.Approval
 		}
-		if m.EphemeralTo != "" || json.Unmarshal(m.Metadata, &meta) != nil || meta.Payload.Kind != kind {
-			continue
+	}
+	return ""
+}
+
+func (r *trial) ops() string { return r.ws.Channels[1].ID }
+
+// posted are the messages of a kind that stand in the channels.
+func (r *trial) posted(kind string) (all []posted) {
+	for _, channel := range []string{r.general(), r.ops()} {
+		messages, err := r.slack.Messages(channel, "")
+		if err != nil {
+			r.t.Fatal(err)
 		}
-		all = append(all, posted{shown: read(m), kind: kind, id: meta.Payload.ID, raw: m})
+		for _, m := range messages {
+			var meta struct {
+				Payload struct{ Kind, ID string } `json:"event_payload"`
+			}
+			if m.EphemeralTo != "" || json.Unmarshal(m.Metadata, &meta) != nil || meta.Payload.Kind != kind {
+				continue
+			}
+			p := posted{shown: read(m), kind: kind, id: meta.Payload.ID, channel: channel, raw: m}
+			p.choices = choices(channel, m)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// choices are the buttons of a message.
+func choices(channel string, m devslack.Message) (all []choice) {
+	var blocks []struct {
+		BlockID  string `json:"block_id"`
+		Elements []struct {
+			Type     string `json:"type"`
+			ActionID string `json:"action_id"`
+			Value    string `json:"value"`
+		} `json:"elements"`
+	}
+	_ = json.Unmarshal(m.Blocks, &blocks)
+	for _, b := range blocks {
+		for _, e := range b.Elements {
+			if e.Type == "button" {
+				all = append(all, choice{channel, m.TS, e.ActionID, e.Value, b.BlockID})
+			}
+		}
 	}
 	return all
 }

@@ -70,6 +70,8 @@ type plan struct {
 	timeout   time.Duration
 	drain     time.Duration
 	tasks     []task // what each message makes the model do
+	channel   string // the approvals channel: none, also, only
+	sets      bool   // the asks of a round stand together
 	answer    string // what people say to what is left at the end: approve, deny or nothing
 	steps     []step
 }
@@ -110,8 +112,8 @@ func (s step) String() string {
 
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "policy=%s sandbox=%s approvers=%v quorum=%d timeout=%s drain=%s, %q at the end\n",
-		p.policy, p.sandbox, p.approvers, p.quorum, p.timeout, p.drain, p.answer)
+	fmt.Fprintf(&b, "policy=%s sandbox=%s approvers=%v quorum=%d timeout=%s drain=%s channel=%s sets=%t, %q at the end\n",
+		p.policy, p.sandbox, p.approvers, p.quorum, p.timeout, p.drain, p.channel, p.sets, p.answer)
 	for i, t := range p.tasks {
 		fmt.Fprintf(&b, "task %d: %v then %s\n", i, t.rounds, t.ending)
 	}
@@ -129,6 +131,8 @@ func drawPlan(t *rapid.T) plan {
 		quorum:    rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "quorum"),
 		timeout:   rapid.SampledFrom([]time.Duration{20 * time.Second, 2 * time.Minute, time.Hour, time.Hour}).Draw(t, "timeout"),
 		drain:     rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "drain"),
+		channel:   rapid.SampledFrom([]string{"none", "none", "also", "also", "only"}).Draw(t, "channel"),
+		sets:      rapid.SampledFrom([]bool{false, true}).Draw(t, "sets"),
 		answer:    rapid.SampledFrom([]string{"approve", "approve", "deny", ""}).Draw(t, "answer"),
 		tasks:     rapid.SliceOfN(rapid.Custom(drawTask), 1, 3).Draw(t, "tasks"),
 		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 6, 30).Draw(t, "steps"),
@@ -159,7 +163,7 @@ func drawStep(t *rapid.T) step {
 var allSteps = strings.Fields(`
 	message message message message message remark
 	approve approve approve approve approve approve approve approve approve approve approve approve
-	deny deny deny midway midway
+	deny deny deny midway midway all all
 	forged stop pass pass
 	crash crashAt crashAt crashAt crashAt crashAt crashAt sigterm start start start
 	fault fault fault fault fault clear
@@ -178,6 +182,9 @@ func faults() []devslack.Fault {
 		{Method: "chat.postMessage", Times: 2, DelayMS: 15000}, // longer than we wait
 		{Method: "chat.postMessage", Times: 3, RetryAfter: &two},
 		{Method: "chat.postMessage", Times: 2, Status: 503},
+		{Method: "chat.postMessage", Times: 1, DropResponse: true, Match: `"kind":"copy"`},
+		{Method: "chat.postMessage", Times: 1, Error: "is_archived", Match: `"kind":"copy"`},
+		{Method: "chat.postMessage", Times: 1, DropResponse: true, Match: `"kind":"set"`},
 		{Method: "chat.postMessage", Times: 1, Error: "restricted_action", Match: "approve"},
 		{Method: "chat.update", Times: 2, DropResponse: true},
 		{Method: "chat.update", Times: 2, DelayMS: 12000},

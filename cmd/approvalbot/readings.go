@@ -124,7 +124,11 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 		}
 		return attrs
 	case *ledger.ApprovalRequested:
-		return []slog.Attr{word("approval", b.Approval), word("tool", tool(b.Tool)), word("digest", b.Digest), slog.Duration("timeout", b.Timeout)}
+		attrs := []slog.Attr{word("approval", b.Approval), word("tool", tool(b.Tool)), word("digest", b.Digest), slog.Duration("timeout", b.Timeout)}
+		if len(b.Elsewhere) > 0 {
+			attrs = append(attrs, slog.Int("elsewhere", len(b.Elsewhere)))
+		}
+		return attrs
 	case *ledger.ApprovalResolved:
 		attrs := []slog.Attr{word("approval", b.Approval), word("outcome", string(b.Type)), word("source", string(b.Source))}
 		if b.By != nil {

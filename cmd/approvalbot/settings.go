@@ -436,6 +436,7 @@ func (s *Settings) approvals(team string) (approvals.Settings, error) {
 		Approvers: approvers, Requesters: requesters, Quorum: s.Quorum, Timeout: s.Timeout,
 		OpenChannels: s.openChannels, Team: team, Bots: s.TrustedBots, Remind: int(s.Remind), MoreTime: s.MoreTime,
 		Grantors: optional(s.Grantors), Grants: ledger.GrantScope(s.Grants), Operators: operators,
+		Channel: s.ApprovalsChannel, Only: bool(s.OnlyThere), Notify: s.Notify, Together: bool(s.Sets),
 	}, err
 }
 

@@ -437,7 +437,7 @@ func (w *world) check() {
 			w.t.Fatal(err)
 		}
 		for _, m := range messages {
-			if s := read(m); s.buttons["approve"] != "" || s.buttons["deny"] != "" || s.buttons["stop"] != "" {
+			if s := read(m); s.buttons["approve"] != "" || s.buttons["deny"] != "" || s.buttons["stop"] != "" || s.buttons["approve_all"] != "" {
 				w.t.Errorf("a message still has buttons %v: %s", s.buttons, s.text)
 			}
 		}

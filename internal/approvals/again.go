@@ -24,7 +24,7 @@ func (r *Registry) Enough(ctx context.Context, run *ledger.Run, a *ledger.Approv
 	list = list.and(escalated)
 	quorum = max(quorum, r.settings.Quorum)
 	q := question{
-		list: list, quorum: quorum, requesters: a.Requesters, place: a.Place,
+		list: list, quorum: quorum, requesters: a.Requesters, place: a.Place, channels: standsIn(a),
 		ids: ids{session: run.Session, run: run.ID, approval: a.ApprovalRequested.Approval},
 	}
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)

@@ -65,6 +65,13 @@ type Settings struct {
 	MoreTime     time.Duration     // how far people may move a deadline altogether; zero: not at all
 	Team         string            // our workspace: people of another one are outsiders. Empty: the ask's own place says it
 	Bots         []string          // other bots and workflows that may start runs, B…; they never decide anything
+
+	// Where asks stand besides their run's own place, and how they are shown.
+	Channel  string   // the approvals channel; empty: there is none
+	Only     bool     // they have buttons there only
+	Notify   []string // whom their messages mention: approvers, none, U…, S…; empty: approvers
+	Together bool     // those that a run makes at once may stand in one message
+	Site     string   // what links to messages begin with: the workspace's address
 }
 
 const (

@@ -13,9 +13,11 @@ import (
 // it can be behind the journal, but never ahead of it.
 type ask struct {
 	Key
-	id      string
-	session string
-	timeout time.Duration
+	id       string
+	session  string
+	stand    stand    // where it stands besides its run's place
+	surfaces []string // who has to show it
+	timeout  time.Duration
 
 	// turn holds one token: whoever has it may append events about this ask. It is a channel so that a caller can stop
 	// waiting for it. Open has it until the request is committed, so nothing can be appended before that.

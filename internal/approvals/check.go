@@ -93,7 +93,7 @@ type Forecast struct {
 
 // Foresee tells what would become of an ask in a conversation under the settings.
 func (r *Registry) Foresee(ctx context.Context, place ledger.Place) Forecast {
-	q := r.at(ctx, question{list: r.settings.Approvers, origin: settingApprovers, quorum: r.settings.Quorum, place: place})
+	q := r.at(ctx, question{list: r.settings.Approvers, origin: settingApprovers, quorum: r.settings.Quorum, place: place, channels: r.anywhere(ctx, place)})
 	c := census{r: r, q: q, able: map[string]bool{}}
 	c.maybe = q.list.requester // whoever will ask
 	c.count(ctx)

@@ -138,7 +138,7 @@ func (r *Registry) proceed(ctx context.Context, a *ask, now time.Time) error {
 	defer cancel()
 	direct := map[step][]string{}
 	for _, s := range steps {
-		direct[s] = r.direct(ctx, a, s)
+		direct[s] = r.addressed(ctx, a, s)
 	}
 	if err := a.lock(ctx); err != nil {
 		return err
@@ -222,9 +222,9 @@ func (a *ask) idle(user string) bool {
 	return a.voted(p) || a.who.asked(p) && !a.who.list.requester
 }
 
-// direct are the people who are written to with a step: user ids. At the second reminder these are all who are named,
+// addressed are the people who are written to with a step: user ids. At the second reminder these are all who are named,
 // in an escalation those whom a mention doesn't reach because they aren't in the channel.
-func (r *Registry) direct(ctx context.Context, a *ask, s step) []string {
+func (r *Registry) addressed(ctx context.Context, a *ask, s step) []string {
 	r.mu.Lock()
 	place, words := a.state.Place, a.state.Approvers
 	inSlack := slices.Contains(a.state.Surfaces, surfaceSlack) && place.Channel != ""
@@ -258,9 +258,6 @@ func (r *Registry) isIdle(a *ask, user string) bool {
 	defer r.mu.Unlock()
 	return a.idle(user)
 }
-
-// surfaceSlack is the surface where people are mentioned and written to.
-const surfaceSlack = "slack"
 
 // named are the people whom a list names, those of small groups and the requesters included. Whoever is known not to be
 // a full member is left out; they couldn't decide.

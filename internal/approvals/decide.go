@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ type question struct {
 	quorum     int
 	requesters []ledger.Person
 	place      ledger.Place
-	act        string // what it is about, for the sentence of a refusal; empty: to approve or deny "this"
-	ids        ids    // what it is about, for the log; zero: no run
+	channels   []string // whose members "channel" means; nil: those of the place
+	act        string   // what it is about, for the sentence of a refusal; empty: to approve or deny "this"
+	ids        ids      // what it is about, for the log; zero: no run
 }
 
 // ids are what every line of the log about a run carries.
@@ -95,14 +97,23 @@ func (r *Registry) at(ctx context.Context, q question) question {
 // channelMeans tells whether "channel" lets anybody in where it is asked, as far as is known, and where it doesn't, what
 // those who are there should know.
 func (r *Registry) channelMeans(ctx context.Context, q question) (means bool, shut string) {
-	if q.place.Channel == "" {
-		return false, ""
+	for _, channel := range q.inChannels() {
+		counts, closed := r.membersMean(ctx, q, channel)
+		if counts {
+			return true, ""
+		}
+		shut = cmp.Or(shut, closed)
 	}
-	info, err := r.directory.Channel(ctx, q.place.Channel)
+	return false, shut
+}
+
+// membersMean is channelMeans for one channel.
+func (r *Registry) membersMean(ctx context.Context, q question, channel string) (means bool, shut string) {
+	info, err := r.directory.Channel(ctx, channel)
 	if err != nil {
 		return true, ""
 	}
-	counts, err := r.membersCount(q.place.Channel, info)
+	counts, err := r.membersCount(channel, info)
 	switch {
 	case err != nil:
 		return true, ""
@@ -111,15 +122,23 @@ func (r *Registry) channelMeans(ctx context.Context, q question) (means bool, sh
 	case !counts:
 		return false, ""
 	case info.Kind == DirectMessage:
-		return !q.asksAlone(ctx, r.directory), ""
+		return !q.asksAlone(ctx, r.directory, channel), ""
 	}
 	return true, ""
 }
 
+// inChannels are the channels whose members "channel" means.
+func (q question) inChannels() []string {
+	if q.channels != nil || q.place.Channel == "" {
+		return q.channels
+	}
+	return []string{q.place.Channel}
+}
+
 // asksAlone tells whether the one person of a direct message is a requester: "channel" is nobody else there.
-func (q question) asksAlone(ctx context.Context, d Directory) bool {
+func (q question) asksAlone(ctx context.Context, d Directory, channel string) bool {
 	return slices.ContainsFunc(q.requesters, func(p ledger.Person) bool {
-		in, err := d.Member(ctx, q.place.Channel, p.ID)
+		in, err := d.Member(ctx, channel, p.ID)
 		return in && err == nil
 	})
 }
@@ -271,11 +290,13 @@ func (r *Registry) listed(ctx context.Context, q question, p ledger.Person) (boo
 	}
 	var unknown []error
 	if q.list.channel {
-		in, err := r.inChannel(ctx, q.place.Channel, p.ID)
-		if in {
-			return true, nil
+		for _, channel := range q.inChannels() {
+			in, err := r.inChannel(ctx, channel, p.ID)
+			if in {
+				return true, nil
+			}
+			unknown = append(unknown, err)
 		}
-		unknown = append(unknown, err)
 	}
 	for _, g := range q.list.groups {
 		users, err := r.directory.Group(ctx, g)
@@ -290,9 +311,6 @@ func (r *Registry) listed(ctx context.Context, q question, p ledger.Person) (boo
 }
 
 func (r *Registry) inChannel(ctx context.Context, channel, user string) (bool, error) {
-	if channel == "" {
-		return false, nil
-	}
 	info, err := r.directory.Channel(ctx, channel)
 	if err != nil {
 		return false, err
@@ -306,11 +324,11 @@ func (r *Registry) inChannel(ctx context.Context, channel, user string) (bool, e
 }
 
 // membersCount tells whether being in a channel means anything: anyone can join a public one, so there it does only
-// where the operator says so.
+// where the operator says so, by listing it or by choosing it as the approvals channel.
 func (r *Registry) membersCount(channel string, info ChannelInfo) (bool, error) {
 	switch info.Kind {
 	case PublicChannel:
-		return !info.Archived && slices.Contains(r.settings.OpenChannels, channel), nil
+		return !info.Archived && (slices.Contains(r.settings.OpenChannels, channel) || channel == r.settings.Channel), nil
 	case PrivateChannel, DirectMessage, GroupMessage:
 		return !info.Archived, nil
 	}
@@ -339,7 +357,7 @@ func (r *Registry) MayStart(ctx context.Context, person ledger.Person, channel s
 func (r *Registry) MayStop(ctx context.Context, by ledger.Actor, run *ledger.Run) error {
 	q := question{
 		list: r.settings.Approvers, quorum: 1, requesters: append(slices.Clip(run.Started.Requesters), run.StartedBy.Person()), place: run.Started.Place,
-		act: "stop this run", ids: ids{session: run.Session, run: run.ID},
+		channels: r.anywhere(ctx, run.Started.Place), act: "stop this run", ids: ids{session: run.Session, run: run.ID},
 	}
 	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Denied, By: by})
 	if err != nil && r.mayStopAsks(ctx, by, run.ID) {

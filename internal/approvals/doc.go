@@ -15,6 +15,9 @@
 //	            │  time, or nobody could approve
 //	            └─ approval_resolved (undeliverable)
 //
+// Where an ask stands is decided when it is opened (places.go): where its run talks, in the approvals channel, and in direct
+// messages to those who may approve, where too few of them are in these.
+//
 // # Invariants
 //
 //   - A pending approval is a promise of this process. If the process dies the answer is no: nothing here reads old asks

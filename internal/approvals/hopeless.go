@@ -45,13 +45,15 @@ type census struct {
 	able  map[string]bool // user ids of those who could
 	maybe bool            // nobody knows how many others could
 	why   []string        // why some of those who are listed could not
+
+	within map[string]bool // only these people are counted; nil: all
 }
 
 func (c *census) enough() bool { return c.maybe || len(c.able) >= c.q.quorum }
 
 func (c *census) count(ctx context.Context) {
 	if c.q.list.channel {
-		c.channel(ctx)
+		c.channels(ctx)
 	}
 	for _, u := range c.q.list.users {
 		c.listed(ctx, u)
@@ -66,12 +68,17 @@ func (c *census) count(ctx context.Context) {
 	}
 }
 
-func (c *census) channel(ctx context.Context) {
-	id := c.q.place.Channel
-	if id == "" {
+func (c *census) channels(ctx context.Context) {
+	all := c.q.inChannels()
+	if len(all) == 0 {
 		c.because("it stands in no channel")
-		return
 	}
+	for _, id := range all {
+		c.channel(ctx, id)
+	}
+}
+
+func (c *census) channel(ctx context.Context, id string) {
 	info, err := c.r.directory.Channel(ctx, id)
 	if err != nil {
 		c.maybe = true
@@ -150,7 +157,7 @@ const absent PersonKind = "absent"
 
 // user counts one user, unless there are enough already. If they can't approve because of what they are, it says what.
 func (c *census) user(ctx context.Context, id string) PersonKind {
-	if c.enough() || c.able[id] {
+	if c.enough() || c.able[id] || c.within != nil && !c.within[id] {
 		return ""
 	}
 	p := ledger.Person{Team: c.q.home(c.r.settings), ID: id}

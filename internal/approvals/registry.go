@@ -129,7 +129,12 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 		return nil, err
 	}
 	a.who = question{list: list, origin: origin, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
+	a.stand, a.who = r.place(ctx, q, a.who)
 	a.who = r.at(ctx, a.who)
+	a.surfaces = q.Surfaces
+	if len(a.stand.elsewhere) > 0 && !slices.Contains(a.surfaces, surfaceSlack) {
+		a.surfaces = append(slices.Clone(a.surfaces), surfaceSlack)
+	}
 	return a, nil
 }
 
@@ -178,16 +183,21 @@ func (r *Registry) forget(a *ask) {
 func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Event {
 	ever := a.who
 	ever.list = eventually(ever.list, q.Escalate)
-	dismissed := r.hopeless(ctx, ever, q.Surfaces)
+	dismissed := r.hopeless(ctx, ever, a.surfaces)
+	if programs := a.who.quorum <= 1 && slices.Contains(a.surfaces, surfaceHTTP); dismissed == "" && !programs {
+		dismissed = a.stand.shut
+	}
 	digest := sha256.Sum256([]byte(q.Arguments))
 	events := []ledger.Event{a.event(ledger.System, &ledger.ApprovalRequested{
 		Approval: a.id, Tool: q.Tool, ToolHash: q.ToolHash, Arguments: q.Arguments,
 		Digest: hex.EncodeToString(digest[:]), Preview: q.Preview, Reason: q.Reason, Place: q.Place,
-		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: q.Surfaces,
+		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: a.surfaces,
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
 		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule,
 		Remind: r.reminder(q).in(a.timeout), Escalate: q.Escalate, MoreTime: r.settings.MoreTime, Offers: r.offers(a, q), Exact: q.Exact,
+		Elsewhere: a.stand.elsewhere, Only: a.stand.only, Away: a.stand.away, Together: r.settings.Together,
+		Notify: r.settings.notify(), Names: a.stand.names, Site: r.settings.Site,
 	})}
 	if dismissed != "" {
 		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))

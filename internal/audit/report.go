@@ -381,6 +381,24 @@ func (c cleaner) wanted(a *ledger.Approval) string {
 	if a.Confirm {
 		s += "; a click is confirmed once more"
 	}
+	return s + c.stood(a)
+}
+
+// stood says where else than where its run talks an ask stood, and why.
+func (c cleaner) stood(a *ledger.Approval) (s string) {
+	if a.Away {
+		s += "; where it was asked, too few people may approve, as far as was known"
+	}
+	for _, p := range a.Elsewhere {
+		switch {
+		case p.User != "":
+			s += "; sent to " + c.line(p.User)
+		case a.Only:
+			s += "; decided in " + c.line(p.Channel) + " only"
+		default:
+			s += "; also asked in " + c.line(p.Channel)
+		}
+	}
 	return s
 }
 

@@ -128,6 +128,7 @@ type Place struct {
 	Team    string `json:"team,omitempty"`
 	Channel string `json:"channel,omitempty"` // C…, G… or D…
 	Thread  string `json:"thread,omitempty"`  // ts of the thread's first message
+	User    string `json:"user,omitempty"`    // of a direct message that an ask was sent to: whose it is
 }
 
 // An Origin is where a message came from: what makes a redelivery the same message.
@@ -490,8 +491,15 @@ type ApprovalRequested struct {
 	// here, so that a card can be rendered from the journal alone.
 	Elsewhere []Place `json:"elsewhere,omitempty"` // besides Place, or in its stead
 	Only      bool    `json:"only,omitempty"`      // buttons stand elsewhere only; at Place it says where
+	Away      bool    `json:"away,omitempty"`      // at Place there are not enough people who may approve, as far as is known
+	Together  bool    `json:"together,omitempty"`  // it may stand in one message with others of its round
 	Offers    []Offer `json:"offers,omitempty"`    //
 	Exact     bool    `json:"exact,omitempty"`     // a grant can be about exactly these arguments only: they may be a program
+
+	// Whom its messages mention, so that it reaches them: U…, S…, or none. Empty: the approvers that are named.
+	Notify []string          `json:"notify,omitempty"`
+	Names  map[string]string `json:"names,omitempty"`        // of people who are named without being mentioned, by id
+	Site   string            `json:"workspaceUrl,omitempty"` // what links to its messages begin with
 
 	// What happens while nobody answers, counted from the first showing, in order.
 	Remind   time.Duration `json:"remind,omitempty"` // nanoseconds until those who may approve are reminded
@@ -902,6 +910,19 @@ func (b *RunStarted) Awaits(e Event) []Claim {
 		return []Claim{ClaimRunEnd(e.Run)}
 	}
 	return []Claim{ClaimRunEnd(e.Run), ClaimRunSettled(e.Run)}
+}
+
+// Awaits: an ask that stands elsewhere has messages in Slack, also where its run has no place there.
+func (b *ApprovalRequested) Awaits(e Event) []Claim { return settledLater(e, b.Elsewhere) }
+
+// Awaits: the same of an ask that stands in more places from here on.
+func (b *ApprovalEscalated) Awaits(e Event) []Claim { return settledLater(e, b.Elsewhere) }
+
+func settledLater(e Event, elsewhere []Place) []Claim {
+	if len(elsewhere) == 0 {
+		return nil
+	}
+	return []Claim{ClaimRunSettled(e.Run)}
 }
 
 // awaitable are the scopes that something may wait for; no other claim closes anything.

@@ -203,8 +203,8 @@ func (v *verifier) leavesOpen(ctx context.Context, e Event, claimed map[Claim]bo
 		if err != nil {
 			return err
 		}
-		if !made || winner > e.Seq {
-			v.open[c] = e.Seq
+		if _, before := v.open[c]; !before && (!made || winner > e.Seq) {
+			v.open[c] = e.Seq // the first that leaves it open
 		}
 	}
 	return nil

@@ -356,7 +356,7 @@ const (
 	insertEvent   = `INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertClaim   = `INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)`
 	deleteAwaited = `DELETE FROM awaited WHERE scope = ? AND a = ? AND b = ? AND c = ? AND d = ?`
-	insertAwaited = `INSERT INTO awaited SELECT ?1, ?2, ?3, ?4, ?5, ?6
+	insertAwaited = `INSERT OR IGNORE INTO awaited SELECT ?1, ?2, ?3, ?4, ?5, ?6
 		WHERE NOT EXISTS (SELECT 1 FROM claims WHERE scope = ?1 AND a = ?2 AND b = ?3 AND c = ?4 AND d = ?5)`
 	selectWinner = `SELECT ` + columns + ` FROM claims c JOIN events e USING (seq)
 		WHERE c.scope = ? AND c.a = ? AND c.b = ? AND c.c = ? AND c.d = ?`

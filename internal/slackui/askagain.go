@@ -102,7 +102,7 @@ func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Ru
 	}
 	if err == nil {
 		_, err = u.journal.Append(context.WithoutCancel(limited), ledger.Event{
-			Session: run.Session, Run: run.ID, Call: callOf(run, a), Actor: message.Actor,
+			Session: run.Session, Run: run.ID, Call: callAsked(run, a), Actor: message.Actor,
 			Body: &ledger.ApprovalAskedAgain{Approval: a.Approval, Message: message.Seq},
 		})
 	}
@@ -148,4 +148,14 @@ func again(run *ledger.Run, a *ledger.Approval) *ledger.MessageReceived {
 		Again: a.Approval,
 		Text:  fmt.Sprintf("An earlier request for approval, %s, %s. Somebody would answer it now. If it is still wanted, make the same call again, so that people are asked again; if not, say so and do nothing.", what, why),
 	}
+}
+
+// callAsked is the id of the call that an ask of a run is about.
+func callAsked(run *ledger.Run, a *ledger.Approval) string {
+	for _, c := range run.Calls {
+		if c.Approval == a {
+			return c.ID
+		}
+	}
+	return ""
 }

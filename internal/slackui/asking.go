@@ -67,12 +67,7 @@ func (u *UI) onCard(ctx, limited context.Context, c *click) (subject, context.Co
 		u.misfit(ctx, c, s)
 		return s, ctx, false
 	}
-	if !c.inMessage() || s.shown || s.over {
-		return s, ctx, true
-	}
-	u.outbox.adopt(c.value, c.channel, c.ts)
-	err = u.outbox.shown(limited, c.value, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
-	if err != nil {
+	if err := u.showing(limited, c, s); err != nil {
 		c.receipt.ack()
 		u.decided(ctx, c, s, approvals.Outcome{}, err)
 		return s, ctx, false
@@ -117,7 +112,7 @@ func (u *UI) open(ctx context.Context, c *click, s subject, view slack.ModalView
 	}
 	if err != nil {
 		u.logger(ctx).Warn("a form could not be opened", "form", view.CallbackID, "error", err)
-		u.tell(ctx, s.place, c.by.ID, unopened)
+		u.tell(ctx, c.heardAt(s), c.by.ID, unopened)
 	}
 }
 
@@ -178,7 +173,7 @@ func (u *UI) placeOf(ctx context.Context, s *submission) ledger.Place {
 	if err != nil || !ok {
 		return ledger.Place{}
 	}
-	return found.place
+	return found.home()
 }
 
 // unheard is the private sentence, in mrkdwn, for somebody whose decision had no effect.

@@ -137,10 +137,10 @@ func (u *UI) fits(cb slack.InteractionCallback, c *click) bool {
 
 // A subject is the ask that a click is about, as the journal has it.
 type subject struct {
+	revision int // of its arguments, when it was looked up
 	approval string
-	place    ledger.Place
-	stands   []string  // ts of the messages where its card is known to stand
-	until    time.Time // the deadline on a card whose post hasn't been answered yet
+	messages []carrier // that carry it
+	until    time.Time // the deadline on one whose post hasn't been answered yet
 	shown    bool      // the showing of this very message is recorded
 	over     bool      // all of its run is over and settled
 	alien    bool      // another thing of ours stands in the message that was clicked
@@ -148,34 +148,42 @@ type subject struct {
 	session, run, call string // which it is, for the log
 }
 
+// A carrier is a message that carries an ask: where it belongs, and where it is known to stand.
+type carrier struct {
+	place  ledger.Place
+	stands []string // ts; empty: its post hasn't been answered yet
+}
+
+// home is where people are told something about the ask who aren't at one of its messages.
+func (s subject) home() ledger.Place {
+	if len(s.messages) == 0 {
+		return ledger.Place{}
+	}
+	return s.messages[0].place
+}
+
 // subject finds the ask that a click is about; false: there is none.
 func (u *UI) subject(ctx context.Context, c *click) (subject, bool, error) {
 	if s, ok := u.outbox.subject(c.value, c.channel, c.ts); ok {
 		return s, true, nil
 	}
-	run, a, err := u.past(ctx, c.value)
-	if err != nil || a == nil {
+	b, err := u.pastBook(ctx, c.value)
+	if err != nil || b == nil {
 		return subject{}, false, err
 	}
-	s := subject{approval: c.value, place: askPlace(a, run.Started.Place), over: run.Settled, session: run.Session, run: run.ID}
-	s.call = callOf(run, a)
-	for _, at := range a.Shown {
-		if at.Surface == surface {
-			s.stands = append(s.stands, at.TS)
-			s.shown = s.shown || at.TS == c.ts
-		}
-	}
-	return s, true, nil
+	s, ok := b.subject(c.value, c.channel, c.ts)
+	return s, ok, nil
 }
 
-// callOf is the id of the call that an ask of a run is about.
-func callOf(run *ledger.Run, a *ledger.Approval) string {
-	for _, c := range run.Calls {
-		if c.Approval == a {
-			return c.ID
-		}
+// pastBook is a book of nothing but the run of an ask that isn't in memory any more (or not yet); nil: there is none.
+func (u *UI) pastBook(ctx context.Context, approval string) (*book, error) {
+	run, a, err := u.past(ctx, approval)
+	if err != nil || a == nil {
+		return nil, err
 	}
-	return ""
+	b := newBook()
+	b.load(run, ledger.Event{}, u.renderer)
+	return b, nil
 }
 
 // aboutSubject makes the log say which ask it is about.
@@ -196,19 +204,45 @@ func (u *UI) past(ctx context.Context, approval string) (*ledger.Run, *ledger.Ap
 	return run, run.Approval(approval), nil
 }
 
-// belongs tells whether a click in a message is on the card of the ask that it names. A card whose post hasn't been
-// answered yet has no known message; then the rest has to do.
-func (s subject) belongs(c *click) bool {
-	return s.fits(c) && (len(s.stands) == 0 || slices.Contains(s.stands, c.ts))
+// belongs tells whether a click in a message is on one that carries the ask that it names. One whose post hasn't been
+// answered yet is no known message; then the rest has to do.
+func (s subject) belongs(c *click) bool { return s.fits(c) && s.at(c) }
+
+// at tells whether a click's message is, or may be, one that carries the ask.
+func (s subject) at(c *click) bool {
+	return !s.alien && slices.ContainsFunc(s.messages, func(m carrier) bool {
+		return at(m.place, c) && (len(m.stands) == 0 || slices.Contains(m.stands, c.ts))
+	})
 }
 
-// fits tells whether channel, thread, author and block of a click are those of the ask's card.
+// fits tells whether channel, thread, author and block of a click are those of a message that carries the ask.
 func (s subject) fits(c *click) bool {
-	if c.channel != s.place.Channel || !c.byUs || s.alien || !strings.HasPrefix(c.block, s.approval) {
-		return false
-	}
+	return c.byUs && !s.alien && strings.HasPrefix(c.block, s.approval) &&
+		slices.ContainsFunc(s.messages, func(m carrier) bool { return at(m.place, c) })
+}
+
+// at tells whether a click came from a place.
+func at(place ledger.Place, c *click) bool {
 	// Outside of a thread a message has none, or its own ts as the thread's.
-	return c.thread == s.place.Thread || s.place.Thread == "" && c.thread == c.ts
+	return c.channel == place.Channel && (c.thread == place.Thread || place.Thread == "" && c.thread == c.ts)
+}
+
+// showing records that the ask was shown in the message that was clicked, where that isn't known yet.
+func (u *UI) showing(ctx context.Context, c *click, s subject) error {
+	if !c.inMessage() || s.shown || s.over {
+		return nil
+	}
+	u.outbox.adopt(s.approval, c)
+	return u.outbox.shown(ctx, s.approval, approvals.Showing{Surface: surface, Channel: c.channel, TS: c.ts, Until: s.until})
+}
+
+// heardAt is where the person can be told something about the ask: at the message that they clicked, or, of a modal, where
+// the ask stands. Somebody in the Home tab is told there.
+func (c *click) heardAt(s subject) ledger.Place {
+	if c.inMessage() || c.home {
+		return c.place()
+	}
+	return s.home()
 }
 
 // decide is a click on Approve or Deny. Its lane waits for the decision alone: what people are told comes beside it.
@@ -238,8 +272,8 @@ func (u *UI) resolve(ctx context.Context, c *click) (approvals.Outcome, error) {
 
 // decided tells the person what came of it, where the card alone doesn't.
 func (u *UI) decided(ctx context.Context, c *click, s subject, out approvals.Outcome, err error) {
-	if !c.home {
-		c.channel, c.thread = s.place.Channel, s.place.Thread // of a modal: where it was opened from
+	if at := c.heardAt(s); at != (ledger.Place{}) {
+		c.channel, c.thread = at.Channel, at.Thread
 	}
 	switch {
 	case err == nil && c.modal():
@@ -299,15 +333,16 @@ func (u *UI) disown(ctx context.Context, c *click, why string) {
 	u.override(ctx, c.channel, c.ts, u.renderer.foreign(why))
 }
 
-// restate shows the last state of an ask that is long over on a card that doesn't show it.
+// restate shows the last state of what is long over on a message that doesn't show it.
 func (u *UI) restate(ctx context.Context, c *click) {
-	run, a, err := u.past(ctx, c.value)
-	if err != nil || a == nil {
+	b, err := u.pastBook(ctx, c.value)
+	if err != nil || b == nil {
 		return
 	}
-	for _, call := range run.Calls {
-		if call.Approval == a {
-			u.override(ctx, c.channel, c.ts, u.renderer.card(run, call, a.Until()))
+	for _, t := range b.byAsk[c.value] {
+		if at(t.place, c) {
+			u.override(ctx, c.channel, c.ts, b.render(t, u.renderer, time.Now()).rendering)
+			return
 		}
 	}
 }
@@ -396,13 +431,17 @@ func (u *UI) review(ctx context.Context, c *click) {
 		return
 	}
 	if file != nil {
-		u.link(ctx, c, s, opened.View.ID, file)
+		u.link(ctx, c, opened.View.ID, file)
 	}
 }
 
 // link puts what a modal can't hold into a file in the thread, and the file's address into the modal.
-func (u *UI) link(ctx context.Context, c *click, s subject, view string, file *reviewFile) {
-	url, err := u.outbox.upload(ctx, c.value, s.place, file)
+func (u *UI) link(ctx context.Context, c *click, view string, file *reviewFile) {
+	place := c.place()
+	if place.Thread == "" {
+		place.Thread = c.ts
+	}
+	url, err := u.outbox.upload(ctx, c.value, place, file)
 	if err == nil {
 		if linked, ok := u.outbox.reviewLinked(c.value, url); ok {
 			_, err = u.client.api.UpdateViewContext(ctx, linked, "", "", view)

@@ -26,6 +26,10 @@
 //	                            outbox ── chat.postMessage / chat.update ── message_posted, message_settled ── journal
 //	           confirmed ───────┘
 //
+// An ask may stand in several messages (in its thread, in the approvals channel, in direct messages), and a message may
+// carry several asks of one round (carry.go, elsewhere.go, set.go). Each of them is shown, clicked and ended by itself; an
+// ask can't be shown when none of them is left.
+//
 // A no of Slack's ends a message only where it is certain to stay (verdict.go): the message or channel doesn't exist any
 // more. Any other code is tried again, ever more rarely, by the next process too, because a card that keeps its buttons
 // lies. Where a message can't be edited any more, its last state is posted as a new one, once.

@@ -68,6 +68,6 @@ func (o *outbox) uploaded(t *thing, now time.Time) {
 	if t.Kind != kindFile {
 		return
 	}
-	out, _, final := o.book.render(t, o.renderer, now)
-	t.confirmed, t.final = out.hash(), final
+	out := o.book.render(t, o.renderer, now)
+	t.confirmed, t.final = out.hash(), out.final
 }

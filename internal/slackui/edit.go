@@ -191,10 +191,10 @@ func schemaOf(started *ledger.RunStarted, tool string) json.RawMessage {
 // schema is that of the tool of an ask that is in memory.
 func (o *outbox) schema(approval string) json.RawMessage {
 	o.mu.Lock()
-	t, call, run := o.book.card(approval)
+	call, run := o.book.ask(approval)
 	var started *ledger.RunStarted
 	var tool string
-	if t != nil {
+	if call != nil {
 		started, tool = run.Started, call.Approval.Tool
 	}
 	o.mu.Unlock()
@@ -211,7 +211,7 @@ func (u *UI) edit(ctx context.Context, c *click) {
 	v := u.renderer
 	e := v.editing(a, u.outbox.schema(c.value))
 	if e == nil {
-		u.tell(ctx, s.place, c.by.ID, v.t("This request can't be changed in a form. You can approve or deny it as it is, and say in a reason what you want instead."))
+		u.tell(ctx, c.heardAt(s), c.by.ID, v.t("This request can't be changed in a form. You can approve or deny it as it is, and say in a reason what you want instead."))
 		return
 	}
 	u.open(ctx, c, s, v.editForm(a, e), v.t("The form didn't open, so nothing is changed or approved. Please try again."))

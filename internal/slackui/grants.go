@@ -272,7 +272,7 @@ func (o *outbox) grantForm(f grantForm, fresh bool) (slack.ModalViewRequest, str
 
 // granting finds an ask on which something can be granted, or says why nothing can. o.mu is held.
 func (o *outbox) granting(approval string) (*ledger.Approval, string) {
-	_, call, _ := o.book.card(approval)
+	call, _ := o.book.ask(approval)
 	if call == nil || !call.Approval.Open() {
 		return nil, o.renderer.notGranted(approvals.ErrNotGiven)
 	}

@@ -401,7 +401,7 @@ func (u *UI) pastOf(ctx context.Context, approval string) (pastAsk, bool) {
 		}
 		return pastAsk{}, false
 	}
-	call := run.Call(callOf(run, a))
+	call := run.Call(callAsked(run, a))
 	if call == nil {
 		return pastAsk{}, false
 	}

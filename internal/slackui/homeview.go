@@ -207,7 +207,7 @@ func (v *renderer) stopButton(r homeRun) slack.BlockElement {
 // homePause says that approvalbot is paused, and lets operators end it.
 func (v *renderer) homePause(p page) []slack.Block {
 	said := v.phrase()
-	said.form("*approvalbot is paused* since {at}, by {who}.", slots{"at": at(p.paused.At), "who": doer(p.paused.By)})
+	said.form("*approvalbot is paused* since {at}, by {who}.", slots{"at": moment(p.paused.At), "who": doer(p.paused.By)})
 	v.reason(said, p.paused.Reason)
 	said.form(" Nothing new starts and nothing can be approved until it is resumed. What waits for an answer can be denied, and ends in its time.", nil)
 	return []slack.Block{richText(paragraph(said.elements...))}

@@ -49,23 +49,25 @@ type verb struct {
 
 // verbs are the clicks that mean something. Nobody's click waits for another person's, so lanes are a person's.
 var verbs = map[string]verb{
-	actionDenyThis: {"message", onMessage, (*UI).denyThis},
-	actionKeep:     {"message", onMessage, (*UI).keepForLater},
-	actionGrant:    {"approval", onForm, (*UI).openGrant},
-	actionGrantAll: {"approval", onForm, (*UI).openGrant},
-	actionGrantAny: {"form", onForm, (*UI).loosen},
-	actionApprove:  {"approval", onAsk, (*UI).decide},
-	actionDeny:     {"approval", onAsk, (*UI).decide},
-	actionDenyWith: {"approval", onForm, (*UI).denyWith},
-	actionEdit:     {"approval", onForm, (*UI).edit},
-	actionReview:   {"approval", onForm, (*UI).review},
-	actionStop:     {"run", onRun, (*UI).stop},
-	actionMoreTime: {"approval", onAsk, (*UI).moreTime},
-	actionAskAgain: {"approval", onAsk, (*UI).askAgain},
+	actionDenyThis:   {"message", onMessage, (*UI).denyThis},
+	actionKeep:       {"message", onMessage, (*UI).keepForLater},
+	actionGrant:      {"approval", onForm, (*UI).openGrant},
+	actionGrantAll:   {"approval", onForm, (*UI).openGrant},
+	actionGrantAny:   {"form", onForm, (*UI).loosen},
+	actionApprove:    {"approval", onAsk, (*UI).decide},
+	actionDeny:       {"approval", onAsk, (*UI).decide},
+	actionDenyWith:   {"approval", onForm, (*UI).denyWith},
+	actionEdit:       {"approval", onForm, (*UI).edit},
+	actionReview:     {"approval", onForm, (*UI).review},
+	actionStop:       {"run", onRun, (*UI).stop},
+	actionMoreTime:   {"approval", onAsk, (*UI).moreTime},
+	actionAskAgain:   {"approval", onAsk, (*UI).askAgain},
+	actionApproveAll: {"set", onSet, (*UI).approveAll},
 }
 
 func onAsk(c *click) string  { return "ask/" + c.value + "/" + c.by.ID }
 func onRun(c *click) string  { return "stop/" + c.value + "/" + c.by.ID }
+func onSet(c *click) string  { return "set/" + c.value + "/" + c.by.ID }
 func onForm(c *click) string { return "form/" + c.by.ID }
 
 // A submission is a form that a person sent. Who sent it and what they filled in is believed; that they may, and that

@@ -36,7 +36,7 @@ func withIDs(log *slog.Logger, ids ...string) *slog.Logger {
 
 // logOf is the log for lines about a thing. The caller holds o.mu.
 func (o *outbox) logOf(t *thing) *slog.Logger {
-	return withIDs(o.log, "session", o.session(t), "run", t.run, "call", t.call, "kind", t.Kind, "id", t.ID)
+	return withIDs(o.log, "session", o.session(t), "run", t.run, "call", t.call(), "kind", t.Kind, "id", t.ID)
 }
 
 // abridgeMost bounds what a line says of something that somebody else made up, in runes. Our own ids are shorter.

@@ -21,6 +21,7 @@ var methodScopes = map[string][]string{
 	"chat.postMessage":             {"chat:write"},
 	"chat.update":                  {"chat:write"},
 	"chat.postEphemeral":           {"chat:write"},
+	"conversations.open":           {"im:write"}, // those who may approve and aren't where it is asked
 	"conversations.info":           {"channels:read", "groups:read", "im:read"},
 	"conversations.list":           {"channels:read", "groups:read", "im:read"}, // a channel by its name, a direct message
 	"conversations.members":        {"channels:read", "groups:read", "im:read"},
@@ -29,7 +30,6 @@ var methodScopes = map[string][]string{
 	"users.info":                   {"users:read"},
 	"users.list":                   {"users:read"}, // a person by their name
 	"usergroups.users.list":        {"usergroups:read"},
-	"conversations.open":           {"im:write"}, // to remind those who may approve, and to answer somebody where the bot isn't
 	"views.open":                   nil,
 	"views.push":                   nil,
 	"views.update":                 nil,

@@ -34,5 +34,5 @@ func (u *UI) moreTime(ctx context.Context, c *click) {
 	case errors.Is(err, ledger.ErrNotRecorded):
 		sentence = u.renderer.t(notRecordedTime)
 	}
-	u.tell(ctx, s.place, c.by.ID, sentence)
+	u.tell(ctx, c.heardAt(s), c.by.ID, sentence)
 }

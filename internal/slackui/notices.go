@@ -270,12 +270,12 @@ func (v *renderer) notice(p *pausing, id ledger.Thing) rendering {
 	r := rendering{thing: id}
 	said := v.phrase()
 	if p.resumed.IsZero() {
-		said.form("*approvalbot is paused* since {at}, by {who}.", slots{"at": at(p.At), "who": doer(p.By)})
+		said.form("*approvalbot is paused* since {at}, by {who}.", slots{"at": moment(p.At), "who": doer(p.By)})
 		v.reason(said, p.Reason)
 		said.form(" Nothing new starts and nothing can be approved until it is resumed. What waits for an answer can be denied, and ends in its time.", nil)
 	} else {
-		said.form("Resumed by {who}, {at}.", slots{"who": doer(p.resumedBy), "at": at(p.resumed)})
-		said.form(" It had been paused by {who}, {at}.", slots{"who": doer(p.By), "at": at(p.At)})
+		said.form("Resumed by {who}, {at}.", slots{"who": doer(p.resumedBy), "at": moment(p.resumed)})
+		said.form(" It had been paused by {who}, {at}.", slots{"who": doer(p.By), "at": moment(p.At)})
 	}
 	r.text = fallback(said.plain.String())
 	r.blocks = []slack.Block{richText(paragraph(said.elements...))}
@@ -285,7 +285,7 @@ func (v *renderer) notice(p *pausing, id ledger.Thing) rendering {
 // held is what stands for a message that waits because of a pause.
 func (v *renderer) held(id ledger.Thing, p *pausing) rendering {
 	said := v.phrase()
-	said.form("Waiting: approvalbot was paused by {who}, {at}.", slots{"who": doer(p.By), "at": at(p.At)})
+	said.form("Waiting: approvalbot was paused by {who}, {at}.", slots{"who": doer(p.By), "at": moment(p.At)})
 	v.reason(said, p.Reason)
 	said.form(" This starts when it is resumed.", nil)
 	return rendering{thing: id, text: fallback(said.plain.String()), blocks: []slack.Block{richText(paragraph(said.elements...))}}
@@ -298,8 +298,8 @@ func (v *renderer) reason(p *phrase, reason string) {
 	}
 }
 
-// at and doer are slots for a moment and for whoever did something, on the machine as well.
-func at(t time.Time) func(*phrase) { return func(p *phrase) { p.at(t) } }
+// moment and doer are slots for a moment and for whoever did something, on the machine as well.
+func moment(t time.Time) func(*phrase) { return func(p *phrase) { p.at(t) } }
 
 func doer(a ledger.Actor) func(*phrase) {
 	return func(p *phrase) {

@@ -3,6 +3,7 @@ package slackui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (v *renderer) nudge(run *ledger.Run, c *ledger.Call, id string) (out render
 	q := v.request(a)
 	out.text = fallback(v.tf("Still waiting for an answer, %s left: %s", v.timeLeft(a, n), q.summary))
 	about := []element{bold(q.summary)}
-	if link := v.link(a); link != "" {
+	if link := v.cardLink(a); link != "" {
 		about = append(about, text(" · "), slack.NewRichTextSectionLinkElement(link, v.t("Open the request"), nil))
 	}
 	out.blocks = []slack.Block{richText(paragraph(p.elements...), paragraph(about...))}
@@ -174,18 +175,8 @@ func (v *renderer) timeLeft(a *ledger.Approval, n nudge) string {
 	return v.count(int(left.Hours()), "hour", "hours")
 }
 
-// channel adds a channel; of a direct message, that it is one.
-func (p *phrase) channel(id string) {
-	if id == "" || strings.HasPrefix(id, "D") {
-		p.say(p.v.t("a direct message"))
-		return
-	}
-	p.elements = append(p.elements, slack.NewRichTextSectionChannelElement(id, nil))
-	p.plain.WriteString("#" + id)
-}
-
-// link is the address of the card in Slack; empty while it isn't known.
-func (v *renderer) link(a *ledger.Approval) string {
+// cardLink is the address of the card in Slack; empty while it isn't known.
+func (v *renderer) cardLink(a *ledger.Approval) string {
 	for _, s := range a.Shown {
 		if s.Surface != surface || v.url == "" {
 			continue
@@ -200,16 +191,38 @@ func (v *renderer) link(a *ledger.Approval) string {
 }
 
 // nudge makes the nudges that an ask now has.
-func (b *book) nudge(run *ledger.Run, c *ledger.Call, place ledger.Place) {
+func (b *book) nudge(run *ledger.Run, c *ledger.Call) {
 	for _, n := range nudges(c.Approval) {
-		b.thing(ledger.Thing{Kind: kindNudge, ID: n.id()}, run.ID, n.place(place)).call = c.ID
+		if place := n.place(nudgedAt(run, c.Approval)); place.Channel != "" {
+			b.thing(ledger.Thing{Kind: kindNudge, ID: n.id()}, run.ID, place).nudged = c.ID
+		}
 	}
+}
+
+// nudgedAt is where people are reminded of an ask: in the thread of the card on which it is meant to be decided.
+func nudgedAt(run *ledger.Run, a *ledger.Approval) ledger.Place {
+	home := ledger.Place{}
+	if slices.Contains(a.Surfaces, surface) {
+		home = askPlace(a, run.Started.Place)
+	}
+	if !a.Only && home.Channel != "" {
+		return home
+	}
+	slot := decidedAt(a)
+	if slot == 0 {
+		return home
+	}
+	posted, known := postedAt(run, a, slot)
+	if !known || posted.Gone != "" {
+		return home
+	}
+	return ledger.Place{Team: a.Elsewhere[slot-1].Team, Channel: posted.Channel, Thread: posted.TS}
 }
 
 // over tells whether a nudge's ask has ended.
 func (b *book) over(t *thing) bool {
 	run := b.runs[t.run]
-	return run != nil && run.Call(t.call) != nil && !run.Call(t.call).Approval.Open()
+	return run != nil && run.Call(t.nudged) != nil && !run.Call(t.nudged).Approval.Open()
 }
 
 // unopened tells whether a thing belongs into a direct message that isn't open yet.

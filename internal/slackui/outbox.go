@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -72,7 +73,7 @@ type outbox struct {
 	heard            func(ledger.Event) // is told of every event that was read; nil: nobody
 	approvalsChannel string             // where approvals are collected; empty: nowhere
 
-	files map[string]string // approvalId to the address of the file with its full text
+	files map[string]string // approvalId and channel to the address of the file with the full text
 }
 
 // channelState is a channel's budget. One post at a time keeps the order of what is posted.
@@ -100,7 +101,10 @@ func (o *outbox) poke() {
 
 // backlog counts what has to be sent, recorded or settled, by kind.
 func (o *outbox) backlog() map[string]int {
-	n := map[string]int{kindCard: 0, kindProgress: 0, kindAnswer: 0, kindNotice: 0}
+	n := map[string]int{}
+	for _, kind := range kinds {
+		n[kind] = 0
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for t := range o.book.dirty {
@@ -155,7 +159,7 @@ func (o *outbox) rank(t *thing) rank {
 		return rankNudge
 	case t.Kind == kindAnswer:
 		return rankAnswer
-	case t.Kind == kindCard, o.book.ended(t), o.book.isWithdrawn(t):
+	case t.carries(), o.book.ended(t), o.book.isWithdrawn(t):
 		return rankEnding
 	}
 	return rankProgress
@@ -216,8 +220,9 @@ func (o *outbox) step(ctx context.Context, t *thing, now time.Time) time.Time {
 		return time.Time{}
 	case t.gone != "" || t.final && t.confirmed != "" && t.recorded:
 		return o.settle(ctx, t)
-	case t.stands() && !t.recorded && (t.run != "" || t.Kind == kindNotice):
-		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, t.until) })
+	case t.stands() && (t.run != "" || t.Kind == kindNotice) && (!t.recorded || t.owes()):
+		untils := t.untils
+		o.start(ctx, t, func(ctx context.Context) { o.record(ctx, t, untils) })
 		return time.Time{}
 	case t.stands() && t.frozen != "":
 		o.start(ctx, t, func(ctx context.Context) { o.abandon(ctx, t) })
@@ -255,6 +260,9 @@ func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 	if o.stopping && (o.rank(t) == rankProgress || o.rank(t) == rankNudge || o.book.open(t)) {
 		return time.Time{}
 	}
+	if at := o.book.holds(t); at.After(now) {
+		return at
+	}
 	ch := o.channel(t.place.Channel)
 	if ch.posting {
 		return time.Time{}
@@ -262,11 +270,11 @@ func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 	if at := ch.at(now, 0); at.After(now) {
 		return at
 	}
-	out, until, final := o.book.render(t, o.renderer, now)
+	out := o.book.render(t, o.renderer, now)
 	ch.take(now)
 	ch.posting = true
-	t.until = until
-	o.start(ctx, t, func(ctx context.Context) { o.sendPost(ctx, t, out, final, now) })
+	t.untils, t.shows = out.untils, out.shows
+	o.start(ctx, t, func(ctx context.Context) { o.sendPost(ctx, t, out, now) })
 	return time.Time{}
 }
 
@@ -277,15 +285,21 @@ func (o *outbox) pointless(t *thing) bool {
 		p := o.book.pausingOf(t)
 		return p == nil || !p.resumed.IsZero()
 	}
-	run := o.book.runs[t.run]
 	if t.Kind == kindNudge {
 		return o.book.over(t)
 	}
-	if t.Kind != kindCard || run == nil {
-		return false
+	asks := o.book.asks(t)
+	for _, c := range asks {
+		a := c.Approval
+		if a.Open() {
+			return false
+		}
+		// Elsewhere nobody waits to hear of something that they were never asked.
+		if t.slot == 0 && (a.Resolved.Source != ledger.SourceAbort || len(a.Shown) > 0) {
+			return false
+		}
 	}
-	a := run.Approval(t.ID)
-	return a != nil && a.Resolved != nil && a.Resolved.Source == ledger.SourceAbort && len(a.Shown) == 0
+	return len(asks) > 0
 }
 
 func (o *outbox) channel(id string) *channelState {
@@ -322,7 +336,8 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 	if at := o.updates.at(now, reserve); at.After(now) {
 		return at
 	}
-	out, until, final := o.book.render(t, o.renderer, now)
+	out := o.book.render(t, o.renderer, now)
+	final := out.final
 	if t.held != "" && !final {
 		delete(o.book.dirty, t)
 		return time.Time{}
@@ -342,8 +357,8 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 		return t.shaky.Add(1)
 	}
 	o.updates.take(now)
-	t.until, t.updated, t.minor = until, now, false
-	o.start(ctx, t, func(ctx context.Context) { o.sendUpdate(ctx, t, out, final) })
+	t.untils, t.updated, t.minor = out.untils, now, false
+	o.start(ctx, t, func(ctx context.Context) { o.sendUpdate(ctx, t, out) })
 	return time.Time{}
 }
 
@@ -365,21 +380,21 @@ func options(r rendering) []slack.MsgOption {
 	}
 }
 
-func (o *outbox) sendPost(ctx context.Context, t *thing, out rendering, final bool, began time.Time) {
-	ts, err := o.send(ctx, t, out)
+func (o *outbox) sendPost(ctx context.Context, t *thing, out wanted, began time.Time) {
+	ts, err := o.send(ctx, t, out.rendering)
 	if err == nil && ts == "" {
 		err = errUnanswered
 	}
 	a := judge(err)
 	o.mu.Lock()
-	o.posted(t, ts, out, final, a)
-	until, record, gone := t.until, t.stands() && !t.recorded && (t.run != "" || t.Kind == kindNotice), t.gone
+	o.posted(t, ts, out, a)
+	untils, record, gone := t.untils, t.stands() && !t.recorded && (t.run != "" || t.Kind == kindNotice), t.gone
 	if time.Since(began) > lateAfter {
-		until = time.Time{} // counted anew, from now
+		untils = nil // counted anew, from now
 	}
 	o.mu.Unlock()
 	if record {
-		o.record(ctx, t, until)
+		o.record(ctx, t, untils)
 	}
 	if gone != "" {
 		o.unshowable(ctx, t, gone)
@@ -400,13 +415,13 @@ func (o *outbox) send(ctx context.Context, t *thing, out rendering) (ts string, 
 }
 
 // posted takes in the answer to a post. A click may have told us in the meantime where the message stands.
-func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer) {
+func (o *outbox) posted(t *thing, ts string, out wanted, a answer) {
 	ch := o.channel(t.place.Channel)
 	ch.posting = false
 	now := time.Now()
 	switch a.verdict {
 	case confirmed:
-		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), final
+		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), out.final
 		t.tries, t.noes, t.notBefore, t.updated = 0, 0, time.Time{}, now
 		return
 	case limited:
@@ -425,7 +440,7 @@ func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer
 	case absent, refused:
 		t.gone = a.code
 	case malformed:
-		if !t.plainer(final, now) {
+		if !t.plainer(out.final, now) {
 			t.gone = a.code
 		}
 	case puzzling, frozen:
@@ -435,21 +450,22 @@ func (o *outbox) posted(t *thing, ts string, out rendering, final bool, a answer
 	}
 }
 
-func (o *outbox) sendUpdate(ctx context.Context, t *thing, out rendering, final bool) {
-	_, ts, _, err := o.client.api.UpdateMessageContext(ctx, t.channel, t.ts, options(out)...)
+func (o *outbox) sendUpdate(ctx context.Context, t *thing, out wanted) {
+	_, ts, _, err := o.client.api.UpdateMessageContext(ctx, t.channel, t.ts, options(out.rendering)...)
 	if err == nil && ts != t.ts {
 		err = errUnanswered
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.updated(t, out, final, judge(err))
+	o.updated(t, out, judge(err))
 }
 
 // updated takes in the answer to an update.
-func (o *outbox) updated(t *thing, out rendering, final bool, a answer) {
-	now := time.Now()
+func (o *outbox) updated(t *thing, out wanted, a answer) {
+	now, final := time.Now(), out.final
 	switch a.verdict {
 	case confirmed:
+		t.shows = out.shows
 		t.tries, t.noes, t.held, t.notBefore = 0, 0, "", time.Time{}
 		if now.Before(t.shaky) {
 			// An update that was sent before may still be under way. This one is sent again when it can't be any more.
@@ -540,7 +556,7 @@ func (o *outbox) setback(t *thing, a answer, now time.Time) {
 func (o *outbox) abandon(ctx context.Context, t *thing) {
 	o.mu.Lock()
 	ts := t.ts
-	e := ledger.Event{Session: o.session(t), Run: t.run, Call: t.call, Actor: ledger.System, Body: &ledger.MessageSettled{
+	e := ledger.Event{Session: o.session(t), Run: t.run, Call: t.call(), Actor: ledger.System, Body: &ledger.MessageSettled{
 		Thing: t.Thing, Channel: t.channel, TS: ts, Rendering: t.confirmed, Gone: t.frozen,
 	}}
 	o.mu.Unlock()
@@ -559,31 +575,44 @@ func (o *outbox) abandon(ctx context.Context, t *thing) {
 	t.leave(ts)
 }
 
-// unshowable tells the registry that an ask can't be put to anybody here, so that nobody waits for an answer.
+// unshowable tells the registry which asks can't be put to anybody here, so that nobody waits for an answer: those of
+// which no message is left that stands or may.
 func (o *outbox) unshowable(ctx context.Context, t *thing, code string) {
 	o.mu.Lock()
-	open := o.book.open(t)
+	var ids []string
+	for _, c := range o.book.asks(t) {
+		a := c.Approval
+		lost := !slices.ContainsFunc(o.book.byAsk[a.Approval], func(t *thing) bool { return t.gone == "" })
+		if a.Open() && lost {
+			ids = append(ids, a.Approval)
+		}
+	}
 	o.mu.Unlock()
-	if open {
-		o.approvals.Unshowable(ctx, t.ID, surface, "the card could not be posted in Slack ("+code+")")
+	for _, id := range ids {
+		o.approvals.Unshowable(ctx, id, surface, "the card could not be posted in Slack ("+code+")")
 	}
 }
 
-// record writes into the journal that a thing stands in Slack; of a card, that its ask was shown, first: that starts
-// the clock.
-func (o *outbox) record(ctx context.Context, t *thing, until time.Time) {
+// record writes into the journal that a thing stands in Slack; of one that carries asks, that they are shown there, first:
+// that starts their clocks.
+func (o *outbox) record(ctx context.Context, t *thing, untils map[string]time.Time) {
 	o.mu.Lock()
-	e := ledger.Event{Session: o.session(t), Run: t.run, Call: t.call, Actor: ledger.System, Body: &ledger.MessagePosted{
+	e := ledger.Event{Session: o.session(t), Run: t.run, Call: t.call(), Actor: ledger.System, Body: &ledger.MessagePosted{
 		Thing: t.Thing, Channel: t.channel, TS: t.ts, Rendering: t.confirmed,
 	}}
-	card := t.Kind == kindCard
-	showing := approvals.Showing{Surface: surface, Channel: t.channel, TS: t.ts, Until: until}
+	known := t.recorded
+	told := maps.Clone(t.told)
+	shows := slices.DeleteFunc(slices.Clone(t.shows), func(id string) bool { return told[id] })
+	showing := approvals.Showing{Surface: surface, Channel: t.channel, TS: t.ts}
 	o.mu.Unlock()
 	var err error
-	if card {
-		err = o.shown(ctx, t.ID, showing)
+	for _, id := range shows {
+		showing.Until = untils[id]
+		if err = o.shown(ctx, id, showing); err != nil {
+			break
+		}
 	}
-	if err == nil {
+	if err == nil && !known {
 		_, err = o.journal.Append(ctx, e)
 	}
 	if _, ok := errors.AsType[*ledger.ConflictError](err); ok {
@@ -598,6 +627,12 @@ func (o *outbox) record(ctx context.Context, t *thing, until time.Time) {
 		return
 	}
 	t.recorded, t.tries = true, 0
+	if t.told == nil && len(shows) > 0 {
+		t.told = map[string]bool{}
+	}
+	for _, id := range shows {
+		t.told[id] = true
+	}
 	o.book.dirty[t] = true
 }
 
@@ -643,7 +678,7 @@ func (o *outbox) settle(ctx context.Context, t *thing) time.Time {
 		case other.gone != "" && !other.busy, other.final && other.confirmed != "" && other.recorded && !other.busy:
 			batch = append(batch, other)
 			events = append(events, ledger.Event{
-				Session: o.session(t), Run: t.run, Call: other.call, Actor: ledger.System,
+				Session: o.session(t), Run: t.run, Call: other.call(), Actor: ledger.System,
 				Body: &ledger.MessageSettled{
 					Thing: other.Thing, Channel: other.channel, TS: other.ts, Rendering: other.confirmed, Gone: other.gone,
 					Renderer: o.book.renderer(other, o.renderer.lang), Language: recordedAs(o.renderer.lang),

@@ -424,7 +424,7 @@ func TestAPostThatMayHaveTakenPlaceIsLookedFor(t *testing.T) {
 		b := newBook()
 		th := b.thing(ledger.Thing{Kind: kindCard, ID: "a"}, "r", ledger.Place{Channel: "C"})
 		o := &outbox{book: b, log: quiet(), posts: map[string]*channelState{}}
-		o.posted(th, "", rendering{}, false, judge(c.err))
+		o.posted(th, "", wanted{}, judge(c.err))
 		if th.looks != c.want {
 			t.Errorf("%v: looked for %d times, want %d", c.err, th.looks, c.want)
 		}
@@ -436,15 +436,15 @@ func TestALateUpdateDoesntStay(t *testing.T) {
 	b := newBook()
 	th := b.thing(ledger.Thing{Kind: kindCard, ID: "a"}, "r", ledger.Place{Channel: "C"})
 	o := &outbox{book: b, log: quiet(), updates: bucket{every: updateEvery, burst: updateBurst}}
-	o.updated(th, rendering{text: "pending"}, false, judge(fmt.Errorf("connection reset")))
-	o.updated(th, rendering{text: "over"}, true, answer{verdict: confirmed})
+	o.updated(th, wanted{rendering: rendering{text: "pending"}}, judge(fmt.Errorf("connection reset")))
+	o.updated(th, wanted{rendering: rendering{text: "over"}, final: true}, answer{verdict: confirmed})
 	if th.final || th.confirmed != "" {
 		t.Fatal("taken for final while an older update may still arrive")
 	}
 	if !th.notBefore.After(time.Now().Add(10 * time.Second)) {
 		t.Errorf("sent again at %s", th.notBefore)
 	}
-	o.updated(th, rendering{text: "over"}, true, answer{verdict: confirmed})
+	o.updated(th, wanted{rendering: rendering{text: "over"}, final: true}, answer{verdict: confirmed})
 	if !th.final {
 		t.Error("not final after the second time")
 	}

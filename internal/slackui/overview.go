@@ -107,8 +107,8 @@ func (u *UI) waitingFor(ctx context.Context, by ledger.Actor) (mine []sight, cut
 func (o *outbox) approvedBy(approval string, by ledger.Actor) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, _ := o.book.card(approval)
-	return t != nil && slices.ContainsFunc(call.Approval.Votes, func(v ledger.Vote) bool { return v.By.Person() == by.Person() })
+	call, _ := o.book.ask(approval)
+	return call != nil && slices.ContainsFunc(call.Approval.Votes, func(v ledger.Vote) bool { return v.By.Person() == by.Person() })
 }
 
 // stoppableBy are the runs that somebody may see and stop.
@@ -156,8 +156,8 @@ func (c *Client) permalink(channel, ts, thread string) string {
 func (o *outbox) askLine(s sight) (*slack.RichTextSection, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, run := o.book.card(s.approval)
-	if t == nil || !call.Approval.Open() {
+	call, run := o.book.ask(s.approval)
+	if call == nil || !call.Approval.Open() {
 		return nil, false
 	}
 	return o.renderer.askLine(run, call, s.link), true
@@ -168,7 +168,7 @@ func (v *renderer) askLine(run *ledger.Run, c *ledger.Call, link string) *slack.
 	p := v.phrase()
 	p.elements = append(p.elements, linked(v.request(a).summary, link))
 	p.form(" · asked by {who} · until {at}", slots{
-		"who": func(p *phrase) { v.people(p, actorsOf(a.Requesters, run.StartedBy)) }, "at": at(a.Until()),
+		"who": func(p *phrase) { v.people(p, actorsOf(a.Requesters, run.StartedBy)) }, "at": moment(a.Until()),
 	})
 	if n := len(approversOf(a)); a.Quorum > 1 {
 		p.say(" · " + v.tf("%d of %d approved", n, a.Quorum))
@@ -200,7 +200,7 @@ func (o *outbox) runLine(s sight) (*slack.RichTextSection, bool) {
 	p := v.phrase()
 	p.elements = append(p.elements, linked(words, s.link))
 	p.form(" · asked by {who} · since {at}", slots{
-		"who": func(p *phrase) { v.people(p, actorsOf(run.Started.Requesters, run.StartedBy)) }, "at": at(run.StartedAt),
+		"who": func(p *phrase) { v.people(p, actorsOf(run.Started.Requesters, run.StartedBy)) }, "at": moment(run.StartedAt),
 	})
 	p.say(" · ")
 	p.elements = append(p.elements, code(shortRun(run.ID)))
@@ -220,7 +220,7 @@ func (v *renderer) grantLine(g approvals.Grant) *slack.RichTextSection {
 	p := v.phrase()
 	p.elements = append(p.elements, bold(v.line(g.Body.Summary, maxSummaryChars)))
 	p.form(" · given by {who} · until {at} · used {used}", slots{
-		"who": doer(g.By), "at": at(g.Body.Until),
+		"who": doer(g.By), "at": moment(g.Body.Until),
 		"used": func(p *phrase) { p.say(v.tf("%d of %d times", g.Used, g.Body.Uses)) },
 	})
 	return paragraph(p.elements...)
@@ -230,8 +230,8 @@ func (v *renderer) grantLine(g approvals.Grant) *slack.RichTextSection {
 func (o *outbox) askFor(s sight, paused bool) ([]slack.Block, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, run := o.book.card(s.approval)
-	if t == nil || !call.Approval.Open() {
+	call, run := o.book.ask(s.approval)
+	if call == nil || !call.Approval.Open() {
 		return nil, false
 	}
 	return o.renderer.homeAsk(run, call, s.link, paused), true

@@ -105,6 +105,6 @@ func (b *book) matches(t *thing, hash string, r *renderer) bool {
 	if id, err := strconv.ParseInt(t.ID, 10, 64); t.Kind == kindProgress && (err != nil || b.mail[id].Body == nil) {
 		return false
 	}
-	out, _, final := b.render(&thing{Thing: t.Thing, run: t.run, call: t.call, part: t.part}, r, time.Time{})
-	return final && (out.hash() == hash || plain(out).hash() == hash)
+	out := b.render(&thing{Thing: t.Thing, run: t.run, calls: t.calls, slot: t.slot, part: t.part}, r, time.Time{})
+	return out.final && (out.hash() == hash || plain(out.rendering).hash() == hash)
 }

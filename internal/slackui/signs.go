@@ -36,8 +36,8 @@ const (
 	maxTitleChars = 80
 )
 
-// A seat is where a run's message stands.
-type seat struct {
+// A post is where a run's message stands.
+type post struct {
 	channel, ts, thread string
 	pane                bool // in a direct message
 }
@@ -47,11 +47,11 @@ type signs struct {
 	ui    *UI
 	lanes *lanes                     // the calls; what they wait for, nobody waits for at the end
 	after int64                      // Seq of the last event of earlier processes
-	seats map[string]seat            // by run
+	seats map[string]post            // by run
 	open  map[string]map[string]bool // by run: the asks that wait for people
 
 	mu   sync.Mutex
-	eyes map[seat]bool // that were put there
+	eyes map[post]bool // that were put there
 	adds bucket
 	dels bucket
 	pane bucket
@@ -61,7 +61,7 @@ type signs struct {
 func newSigns(u *UI) *signs {
 	b := bucket{every: eyesEvery, burst: eyesBurst}
 	return &signs{
-		ui: u, lanes: newLanes(), seats: map[string]seat{}, open: map[string]map[string]bool{}, eyes: map[seat]bool{}, off: map[string]bool{},
+		ui: u, lanes: newLanes(), seats: map[string]post{}, open: map[string]map[string]bool{}, eyes: map[post]bool{}, off: map[string]bool{},
 		adds: b, dels: b, pane: bucket{every: paneEvery, burst: paneBurst},
 	}
 }
@@ -116,30 +116,30 @@ func (s *signs) tidy(ctx context.Context) {
 }
 
 // mark notes that there may be eyes.
-func (s *signs) mark(at seat) {
+func (s *signs) mark(at post) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.eyes[at] = true
 }
 
 // seatOf is where a message stands in Slack.
-func (s *signs) seatOf(ctx context.Context, message int64) (seat, bool) {
+func (s *signs) seatOf(ctx context.Context, message int64) (post, bool) {
 	e, ok, err := s.ui.journal.Event(ctx, message)
 	if err != nil || !ok {
-		return seat{}, false
+		return post{}, false
 	}
 	m, ok := e.Body.(*ledger.MessageReceived)
 	if !ok {
-		return seat{}, false
+		return post{}, false
 	}
 	return seatFor(m)
 }
 
-func seatFor(m *ledger.MessageReceived) (seat, bool) {
+func seatFor(m *ledger.MessageReceived) (post, bool) {
 	if m.Place.Channel == "" || m.Ask != nil {
-		return seat{}, false
+		return post{}, false
 	}
-	at := seat{channel: m.Place.Channel, thread: m.Place.Thread, pane: m.Direct}
+	at := post{channel: m.Place.Channel, thread: m.Place.Thread, pane: m.Direct}
 	if m.Origin.Kind == "slack" {
 		at.ts = m.Origin.TS
 	}
@@ -194,7 +194,7 @@ func (s *signs) event(ctx context.Context, e ledger.Event) {
 }
 
 // look puts eyes on a message.
-func (s *signs) look(ctx context.Context, at seat) {
+func (s *signs) look(ctx context.Context, at post) {
 	if at.ts == "" || at.pane || !s.turn(&s.adds, eyesWait) {
 		return
 	}
@@ -210,7 +210,7 @@ func (s *signs) look(ctx context.Context, at seat) {
 }
 
 // unmark notes that there are no eyes, and tells whether there were.
-func (s *signs) unmark(at seat) bool {
+func (s *signs) unmark(at post) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.eyes[at]
@@ -219,7 +219,7 @@ func (s *signs) unmark(at seat) bool {
 }
 
 // away takes the eyes from a message.
-func (s *signs) away(ctx context.Context, at seat) {
+func (s *signs) away(ctx context.Context, at post) {
 	if at.ts == "" {
 		return
 	}
@@ -235,7 +235,7 @@ func (s *signs) away(ctx context.Context, at seat) {
 }
 
 // status says in the pane what we do; empty: nothing.
-func (s *signs) status(ctx context.Context, at seat, words string) {
+func (s *signs) status(ctx context.Context, at post, words string) {
 	if !at.pane || at.thread == "" {
 		return
 	}
@@ -249,7 +249,7 @@ func (s *signs) status(ctx context.Context, at seat, words string) {
 }
 
 // title names a conversation of the pane by its first message.
-func (s *signs) title(ctx context.Context, at seat, e ledger.Event, b *ledger.RunStarted) {
+func (s *signs) title(ctx context.Context, at post, e ledger.Event, b *ledger.RunStarted) {
 	if !at.pane || at.thread == "" {
 		return
 	}

@@ -3,6 +3,7 @@ package slackui
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -16,25 +17,66 @@ import (
 func (o *outbox) subject(approval, channel, ts string) (subject, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, run := o.book.card(approval)
-	if t == nil {
+	return o.book.subject(approval, channel, ts)
+}
+
+// subject is what the book knows of an ask and of the message that was clicked.
+func (b *book) subject(approval, channel, ts string) (subject, bool) {
+	call, run := b.ask(approval)
+	if call == nil {
 		return subject{}, false
 	}
-	s := subject{
-		approval: approval, place: t.place, until: t.until, session: run.Session, run: run.ID, call: call.ID,
-	}
-	if t.stands() {
-		s.stands = append(s.stands, t.ts)
+	s := subject{approval: approval, over: run.Settled, revision: call.Approval.Revision(), session: run.Session, run: run.ID, call: call.ID}
+	other := b.at(channel, ts)
+	s.alien = other != nil
+	for _, t := range b.byAsk[approval] {
+		s.messages = append(s.messages, b.message(t, call.Approval))
+		if t == other || t.place.Channel == channel && !t.stands() {
+			s.until = t.untils[approval]
+		}
+		s.alien = s.alien && other != t
 	}
 	for _, at := range call.Approval.Shown {
-		if at.Surface == surface {
-			s.stands = append(s.stands, at.TS)
-			s.shown = s.shown || at.Channel == channel && at.TS == ts
+		s.shown = s.shown || at.Surface == surface && at.Channel == channel && at.TS == ts
+	}
+	return s, true
+}
+
+// message is where one message of an ask belongs, and where it is known to stand or to have stood.
+func (b *book) message(t *thing, a *ledger.Approval) carrier {
+	m := carrier{place: t.place, stands: slices.Clone(t.left)}
+	if t.stands() {
+		m.stands = append(m.stands, t.ts)
+	}
+	for _, at := range a.Shown {
+		known := b.at(at.Channel, at.TS)
+		if at.Surface == surface && at.Channel == t.place.Channel && (known == nil || known == t) {
+			m.stands = append(m.stands, at.TS)
 		}
 	}
-	other := o.book.at(channel, ts)
-	s.alien = other != nil && other != t
-	return s, true
+	return m
+}
+
+// setShown finds a set by its id, as it is shown now, with the asks that Approve All Shown is about.
+func (o *outbox) setShown(id, channel, ts string) (setView, []subject, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.book.things[ledger.Thing{Kind: kindSet, ID: id}]
+	if t == nil || o.book.runs[t.run] == nil {
+		return setView{}, nil, false
+	}
+	run, now := o.book.runs[t.run], time.Now()
+	untils := map[string]time.Time{}
+	for _, c := range o.book.asks(t) {
+		untils[c.Approval.Approval] = o.book.deadline(c.Approval, now)
+	}
+	view := o.renderer.standing(run, t.slot).set(run, o.book.asks(t), untils)
+	var subjects []subject
+	for _, approval := range view.all {
+		s, _ := o.book.subject(approval, channel, ts)
+		subjects = append(subjects, s)
+	}
+	return view, subjects, true
 }
 
 // knows tells whether a thing of ours is known to stand in a message.
@@ -44,17 +86,21 @@ func (o *outbox) knows(channel, ts string) bool {
 	return o.book.at(channel, ts) != nil
 }
 
-// adopt takes a message for an ask's card, because a click came from it before the answer to the post did.
-func (o *outbox) adopt(approval, channel, ts string) {
+// adopt takes a message for one that carries an ask, because a click came from it before the answer to the post did.
+func (o *outbox) adopt(approval string, c *click) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, _, _ := o.book.card(approval)
-	if t == nil || t.stands() {
+	if o.book.at(c.channel, c.ts) != nil {
 		return
 	}
-	t.channel, t.ts, t.confirmed = channel, ts, ""
-	o.book.dirty[t] = true
-	o.poke()
+	for _, t := range o.book.byAsk[approval] {
+		if !t.stands() && at(t.place, c) {
+			t.channel, t.ts, t.confirmed = c.channel, c.ts, ""
+			o.book.dirty[t] = true
+			o.poke()
+			return
+		}
+	}
 }
 
 // stoppable finds where a run talks, and whether the message that was clicked is one of the run's, or can be its progress.
@@ -80,8 +126,8 @@ func (o *outbox) stoppable(run, channel, ts string) (session string, place ledge
 func (o *outbox) review(approval string) (slack.ModalViewRequest, *reviewFile, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, run := o.book.card(approval)
-	if t == nil {
+	call, run := o.book.ask(approval)
+	if call == nil {
 		return slack.ModalViewRequest{}, nil, false
 	}
 	view, file := o.renderer.review(run, call)
@@ -91,18 +137,19 @@ func (o *outbox) review(approval string) (slack.ModalViewRequest, *reviewFile, b
 func (o *outbox) reviewLinked(approval, url string) (slack.ModalViewRequest, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, call, run := o.book.card(approval)
-	if t == nil {
+	call, run := o.book.ask(approval)
+	if call == nil {
 		return slack.ModalViewRequest{}, false
 	}
 	return o.renderer.reviewLinked(run, call, url), true
 }
 
-// upload puts a request's full text into its thread, once per ask, and returns the file's address.
+// upload puts a request's full text where it is read, once per ask and channel, and returns the file's address.
 func (o *outbox) upload(ctx context.Context, approval string, place ledger.Place, file *reviewFile) (string, error) {
 	o.filesMu.Lock()
 	defer o.filesMu.Unlock()
-	if url := o.files[approval]; url != "" {
+	key := approval + " " + place.Channel // who may read it there may not read it elsewhere
+	if url := o.files[key]; url != "" {
 		return url, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -119,7 +166,7 @@ func (o *outbox) upload(ctx context.Context, approval string, place ledger.Place
 	if len(o.files) >= filesMost {
 		clear(o.files)
 	}
-	o.files[approval] = url
+	o.files[key] = url
 	return url, nil
 }
 

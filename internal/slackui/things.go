@@ -10,10 +10,15 @@ import (
 
 // The kinds of things.
 const (
-	kindCard     = "card"
-	kindProgress = "progress"
+	kindCard     = "card"     // an ask where its run talks; the ID is the approvalId
+	kindCopy     = "copy"     // the same ask elsewhere: approvalId/1, approvalId/2, …
+	kindSet      = "set"      // several asks of one round of a run: runId/round/part, elsewhere runId/round/part/1, …
+	kindProgress = "progress" // of a run; Seq of its message
 	kindAnswer   = "answer"
 )
+
+// kinds are all of them.
+var kinds = []string{kindCard, kindCopy, kindSet, kindProgress, kindAnswer, kindFile, kindNudge, kindNotice}
 
 // surface is our name where an ask lists who shows it.
 const surface = "slack"
@@ -25,22 +30,26 @@ const waitHold = 400 * time.Millisecond
 // is rendered from the journal whenever it is sent. Only the book's owner of the moment touches it.
 type thing struct {
 	ledger.Thing
-	order int64        // of creation: older ones go first
-	run   string       // empty while a message waits for its turn
-	call  string       // of a card
-	part  int          // of an answer
-	place ledger.Place // where it belongs
+	order  int64        // of creation: older ones go first
+	run    string       // empty while a message waits for its turn
+	calls  []string     // whose asks it carries, in the order of the asks
+	slot   int          // of an ask: 0 where its run talks, else which of ApprovalRequested.Elsewhere, from 1
+	part   int          // of an answer
+	nudged string       // of a nudge: the call whose ask it is about
+	place  ledger.Place // where it belongs
 
-	channel, ts string    // where it stands; empty: it doesn't, as far as we know
-	confirmed   string    // hash of the rendering that Slack confirmed last; empty: unknown
-	until       time.Time // of a card: the deadline that was printed on it
-	recorded    bool      // the journal knows that it stands there (and of a card, that the ask was shown)
-	final       bool      // the confirmed rendering is the last one
-	settled     bool      // and the journal knows it
-	gone        string    // Slack's error code, where it can't stand any more
-	held        string    // the same, learned before its last state: it is left alone until that, and tried once more
-	frozen      string    // Slack's error code, where its last state has to be said in another message
-	left        []string  // ts of the message that it had before, which can't be edited any more
+	channel, ts string               // where it stands; empty: it doesn't, as far as we know
+	confirmed   string               // hash of the rendering that Slack confirmed last; empty: unknown
+	untils      map[string]time.Time // by approvalId: the deadlines that were printed on it
+	shows       []string             // approvalIds that could be decided on it when it was sent last
+	told        map[string]bool      // those among them of which the journal knows it
+	recorded    bool                 // the journal knows that it stands there
+	final       bool                 // the confirmed rendering is the last one
+	settled     bool                 // and the journal knows it
+	gone        string               // Slack's error code, where it can't stand any more
+	held        string               // the same, learned before its last state: it is left alone until that, and tried once more
+	frozen      string               // Slack's error code, where its last state has to be said in another message
+	left        []string             // ts of the message that it had before, which can't be edited any more
 
 	busy      bool      // a call is under way
 	looks     int       // how often it has to be looked for before it may be posted (again): it may stand there already
@@ -58,6 +67,22 @@ type thing struct {
 // stands tells whether the thing has a message in Slack.
 func (t *thing) stands() bool { return t.ts != "" }
 
+// carries tells whether there are asks on it.
+func (t *thing) carries() bool { return len(t.calls) > 0 }
+
+// call is the one call that it is about; empty where there are several, or none.
+func (t *thing) call() string {
+	if len(t.calls) != 1 {
+		return ""
+	}
+	return t.calls[0]
+}
+
+// owes tells whether the journal doesn't know of all asks yet that stand on it.
+func (t *thing) owes() bool {
+	return slices.ContainsFunc(t.shows, func(id string) bool { return !t.told[id] })
+}
+
 // movable tells whether a thing whose message can't be edited gets another one, for its last state. An answer has said all
 // that it will ever say, and a nudge isn't worth a second one; and where a second message can't be edited, nor will a third.
 func (t *thing) movable(code string) bool {
@@ -69,6 +94,7 @@ func (t *thing) leave(ts string) {
 	t.left = append(t.left, ts)
 	t.channel, t.ts, t.confirmed, t.frozen = "", "", "", ""
 	t.recorded, t.final, t.looks, t.tries, t.noes = false, false, 0, 0, 0
+	t.untils, t.shows, t.told = nil, nil, nil
 	t.notBefore, t.shaky = time.Time{}, time.Time{}
 }
 
@@ -80,6 +106,7 @@ type book struct {
 	mail    map[int64]ledger.Event // messages that start runs, until their run is settled
 	things  map[ledger.Thing]*thing
 	byRun   map[string][]*thing
+	byAsk   map[string][]*thing // the messages that carry an ask, by approvalId
 	dirty   map[*thing]bool     // may have to be sent, recorded or settled
 	writing map[string]*writing // by run: what its model writes at the moment
 
@@ -99,7 +126,8 @@ func newBook() *book {
 	return &book{
 		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{},
 		waits: map[string][]int64{}, current: map[string]string{}, kept: map[int64]bool{}, withdrawn: map[int64]ledger.Event{},
-		byRun: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{}, pauses: map[int64]*pausing{},
+		byRun: map[string][]*thing{}, byAsk: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{},
+		pauses: map[int64]*pausing{},
 	}
 }
 
@@ -116,10 +144,7 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 		b.paused(e)
 		return
 	case *ledger.RunStarted:
-		if body.Place.Channel == "" {
-			return
-		}
-		if b.runs[e.Run] == nil {
+		if b.runs[e.Run] == nil { // also one without a place in Slack: its asks may stand elsewhere
 			b.runs[e.Run] = &ledger.Run{}
 		}
 	}
@@ -132,7 +157,7 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 	b.written(e)
 	b.sync(run, r)
 	b.touch(e)
-	if run.Settled {
+	if run.Settled || run.Finished != nil && len(b.byRun[run.ID]) == 0 {
 		b.forget(run)
 	}
 }
@@ -187,32 +212,24 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 // sync makes the things that the run now has.
 func (b *book) sync(run *ledger.Run, r *renderer) {
 	place := run.Started.Place
-	if run.Started.Program == "" { // another program's ask is its card, and nothing else
+	if run.Started.Program == "" && place.Channel != "" { // another program's ask is its card, and nothing else
 		t := b.thing(progressOf(run.Started.Message), run.ID, place)
 		if t.run == "" {
 			t.run, t.notBefore = run.ID, time.Time{}
 			b.byRun[run.ID] = append(b.byRun[run.ID], t)
 		}
 	}
+	b.carry(run)
 	for _, c := range run.Calls {
-		if a := c.Approval; a != nil && slices.Contains(a.Surfaces, surface) {
-			b.thing(ledger.Thing{Kind: kindCard, ID: a.Approval}, run.ID, askPlace(a, place)).call = c.ID
-			b.nudge(run, c, askPlace(a, place))
+		if c.Approval != nil {
+			b.nudge(run, c)
 		}
 	}
-	if run.Finished != nil {
+	if run.Finished != nil && place.Channel != "" {
 		for i, answer := range r.answer(run) {
 			b.thing(answer.thing, run.ID, place).part = i
 		}
 	}
-}
-
-// askPlace is where an ask's card belongs.
-func askPlace(a *ledger.Approval, run ledger.Place) ledger.Place {
-	if a.Place.Channel != "" {
-		return a.Place
-	}
-	return run
 }
 
 // thing finds a thing or makes it.
@@ -230,15 +247,20 @@ func (b *book) thing(id ledger.Thing, run string, place ledger.Place) *thing {
 	return t
 }
 
-// touch marks what an event may have changed: the run's progress, the call's card, and at the run's end everything.
+// touch marks what an event may have changed: the run's progress, what carries the call's ask, and at the run's end
+// everything.
 func (b *book) touch(e ledger.Event) {
-	switch e.Body.(type) {
-	case *ledger.MessagePosted, *ledger.MessageSettled:
-		return // that's us
+	switch body := e.Body.(type) {
+	case *ledger.MessagePosted:
+		b.moved(body.Thing)
+		return
+	case *ledger.MessageSettled:
+		b.moved(body.Thing)
+		return
 	}
 	for _, t := range b.byRun[e.Run] {
 		ends := e.Call == "" && t.Kind != kindAnswer
-		about := (t.Kind == kindCard || t.Kind == kindNudge) && t.call == e.Call
+		about := e.Call != "" && (t.nudged == e.Call || slices.Contains(t.calls, e.Call))
 		if t.Kind == kindProgress || ends || about {
 			_, reminds := e.Body.(*ledger.ApprovalReminded)
 			t.minor = about && reminds && (t.minor || !b.dirty[t])
@@ -246,7 +268,7 @@ func (b *book) touch(e ledger.Event) {
 				t.final = false // who had it asked again is to be written on it
 			}
 			b.dirty[t] = true
-			if t.noes > 0 && t.stands() && (ends || t.Kind == kindCard) {
+			if t.noes > 0 && t.stands() && (ends || about) {
 				t.notBefore = time.Time{} // it has something else to say; the limits hold all the same
 			}
 		}
@@ -259,6 +281,11 @@ func (b *book) forget(run *ledger.Run) {
 		delete(b.things, t.Thing)
 		delete(b.dirty, t)
 	}
+	for _, c := range run.Calls {
+		if c.Approval != nil {
+			delete(b.byAsk, c.Approval.Approval)
+		}
+	}
 	delete(b.byRun, run.ID)
 	delete(b.writing, run.ID)
 	if b.current[run.Session] == run.ID {
@@ -268,17 +295,17 @@ func (b *book) forget(run *ledger.Run) {
 	delete(b.runs, run.ID)
 }
 
-// card finds the card of an ask; nil if the book doesn't know the ask.
-func (b *book) card(approval string) (*thing, *ledger.Call, *ledger.Run) {
-	t := b.things[ledger.Thing{Kind: kindCard, ID: approval}]
-	if t == nil {
-		return nil, nil, nil
+// ask finds an ask by its approvalId; nil if the book doesn't know it.
+func (b *book) ask(approval string) (*ledger.Call, *ledger.Run) {
+	for _, t := range b.byAsk[approval] {
+		run := b.runs[t.run]
+		for _, id := range t.calls {
+			if c := run.Call(id); c != nil && c.Approval.Approval == approval {
+				return c, run
+			}
+		}
 	}
-	run := b.runs[t.run]
-	if run == nil || run.Call(t.call) == nil {
-		return nil, nil, nil
-	}
-	return t, run.Call(t.call), run
+	return nil, nil
 }
 
 // at finds the thing that stands in a message.
@@ -291,26 +318,31 @@ func (b *book) at(channel, ts string) *thing {
 	return nil
 }
 
-// open tells whether a card's ask still waits for people.
-func (b *book) open(t *thing) bool {
+// asks are those that a thing carries, with their calls, in the order of the calls.
+func (b *book) asks(t *thing) (calls []*ledger.Call) {
 	run := b.runs[t.run]
-	if t.Kind != kindCard || run == nil {
-		return false
+	if run == nil {
+		return nil
 	}
-	return run.Approval(t.ID).Open()
+	for _, c := range run.Calls {
+		if c.Approval != nil && slices.Contains(t.calls, c.ID) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// open tells whether an ask on it still waits for people.
+func (b *book) open(t *thing) bool {
+	return slices.ContainsFunc(b.asks(t), func(c *ledger.Call) bool { return c.Approval.Open() })
 }
 
 // passing tells whether a card is about to change by itself: its call is approved and has not ended.
 func (b *book) passing(t *thing) bool {
-	run := b.runs[t.run]
-	if t.Kind != kindCard || run == nil {
-		return false
-	}
-	switch endingOf(run.Call(t.call)) {
-	case endStarting, endRunning:
-		return true
-	}
-	return false
+	return slices.ContainsFunc(b.asks(t), func(c *ledger.Call) bool {
+		end := endingOf(c)
+		return end == endStarting || end == endRunning
+	})
 }
 
 // ended tells whether a thing's run is over.
@@ -319,55 +351,68 @@ func (b *book) ended(t *thing) bool {
 	return run != nil && run.Finished != nil
 }
 
-// render gives a thing as it should stand now, and whether that is its last state. A card that waits carries a deadline:
-// the one that counts already, else the one that will count if the card is posted now.
-func (b *book) render(t *thing, r *renderer, now time.Time) (out rendering, until time.Time, final bool) {
+// A wanted is a thing as it should stand now.
+type wanted struct {
+	rendering
+	final  bool                 // it is its last state
+	untils map[string]time.Time // of asks that wait: the deadlines on it
+	shows  []string             // the asks that can be decided on it
+}
+
+// render gives a thing as it should stand now. An ask that waits carries a deadline: the one that counts already, else the
+// one that will count if it is shown now.
+func (b *book) render(t *thing, r *renderer, now time.Time) (out wanted) {
 	run := b.runs[t.run]
-	switch t.Kind {
-	case kindProgress:
-		if run == nil {
-			w := b.waiter(messageOf(t))
-			out, final = r.waiting(w), w.withdrawn != nil
-			if b.pause != nil && !final {
-				out = r.held(t.Thing, b.pause)
-			}
-			break
-		}
-		out, final = r.progressNow(b.mail[messageOf(t)], run, b.writing[t.run]), r.progressFinal(run)
-	case kindNotice:
+	switch {
+	case t.Kind == kindProgress:
+		out.rendering, out.final = b.renderProgress(t, run, r)
+	case t.Kind == kindNotice:
 		if p := b.pausingOf(t); p != nil {
-			out, final = r.notice(p, t.Thing), !p.resumed.IsZero()
+			out.rendering, out.final = r.notice(p, t.Thing), !p.resumed.IsZero()
 		}
-	case kindCard:
-		c := run.Call(t.call)
-		until = deadline(t, c.Approval, now)
-		out, final = r.card(run, c, until), r.cardFinal(c, run)
-	case kindFile:
-		out, final = r.answerFile(run), true
-	case kindNudge:
-		out, final = r.nudge(run, run.Call(t.call), t.ID)
-	case kindAnswer:
+	case t.carries():
+		out = b.carried(t, run, r, now)
+	case t.Kind == kindFile:
+		out.rendering, out.final = r.answerFile(run), true
+	case t.Kind == kindNudge:
+		out.rendering, out.final = r.nudge(run, run.Call(t.nudged), t.ID)
+	case t.Kind == kindAnswer:
 		if all := r.answer(run); t.part < len(all) {
-			out = all[t.part]
+			out.rendering = all[t.part]
 		}
-		final = true
+		out.final = true
 	}
 	switch {
 	case out.file != nil:
-	case t.bare && final:
-		out = bare(out)
+	case t.bare && out.final:
+		out.rendering = bare(out.rendering)
 	case t.plain:
-		out = plain(out)
+		out.rendering = plain(out.rendering)
 	}
-	return out, until, final
+	return out
 }
 
-func deadline(t *thing, a *ledger.Approval, now time.Time) time.Time {
+// renderProgress gives the message about a run, or about a message that waits for its turn.
+func (b *book) renderProgress(t *thing, run *ledger.Run, r *renderer) (out rendering, final bool) {
+	if run != nil {
+		return r.progressNow(b.mail[messageOf(t)], run, b.writing[t.run]), r.progressFinal(run)
+	}
+	w := b.waiter(messageOf(t))
+	if b.pause != nil && w.withdrawn == nil {
+		return r.held(t.Thing, b.pause), false
+	}
+	return r.waiting(w), w.withdrawn != nil
+}
+
+// deadline is what to print where an ask waits. Until the journal knows one, all its messages say the same.
+func (b *book) deadline(a *ledger.Approval, now time.Time) time.Time {
 	if until := a.Until(); !until.IsZero() {
 		return until
 	}
-	if t.stands() && !t.until.IsZero() {
-		return t.until
+	for _, t := range b.byAsk[a.Approval] {
+		if until := t.untils[a.Approval]; !until.IsZero() && (t.stands() || t.busy) {
+			return until
+		}
 	}
 	return now.Add(a.Timeout).UTC().Round(0)
 }

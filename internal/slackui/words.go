@@ -9,8 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/slack-go/slack"
-
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
@@ -312,7 +310,7 @@ func actorOf(p ledger.Person) ledger.Actor {
 }
 
 // mayApprove says who may approve, with a mention of everyone who is named, so
-// that it reaches them.
+// that it reaches them, where that is wanted.
 func (v *renderer) mayApprove(p *phrase, a *ledger.Approval) {
 	requesterMay := slices.Contains(a.Approvers, "requester")
 	var parts []func(*phrase)
@@ -321,15 +319,15 @@ func (v *renderer) mayApprove(p *phrase, a *ledger.Approval) {
 		case word == "requester":
 			parts = append(parts, saying(v.t("whoever asked")))
 		case word == "channel":
-			parts = append(parts, saying(v.membersOf(a.Place)))
+			parts = append(parts, saying(v.membersWhere(a)))
 		case word == "members":
 			parts = append(parts, saying(v.t("full members of this workspace")))
 		case userID.MatchString(word):
 			if requesterMay || !asked(a, word) {
-				parts = append(parts, func(p *phrase) { p.add(slack.NewRichTextSectionUserElement(word, nil), "@"+word) })
+				parts = append(parts, func(p *phrase) { v.approver(p, a, word) })
 			}
 		case groupID.MatchString(word):
-			parts = append(parts, func(p *phrase) { p.add(slack.NewRichTextSectionUserGroupElement(word), "@"+word) })
+			parts = append(parts, func(p *phrase) { v.approver(p, a, word) })
 		}
 	}
 	if len(parts) == 0 {
