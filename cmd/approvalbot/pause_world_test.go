@@ -338,8 +338,8 @@ func TestPausedWhileSlackIsSlow(t *testing.T) {
 		if run := w.lastRun(); !run.Status().Ended() || w.exists("proof.txt") {
 			t.Errorf("the run is %s", run.Status())
 		}
-		if len(w.card(thread).buttons) != 0 {
-			t.Error("buttons are left")
+		if left := w.card(thread).buttons; len(left) != 0 {
+			t.Errorf("buttons are left: %v", left)
 		}
 		w.order("resume", controlOrder{})
 		w.pass(2 * time.Minute)

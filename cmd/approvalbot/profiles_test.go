@@ -124,7 +124,7 @@ profiles:
 		said := w.thread(thread)
 		mustSay(t, said[len(said)-1].text, "the workspace of the profile channel is not there")
 
-		w.write("alice", w.im("alice"), "", "hello")
+		first := w.write("alice", w.im("alice"), "", "hello")
 		own := w.started(1).Workspace
 		if err := os.RemoveAll(own); err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ profiles:
 			t.Fatal(err)
 		}
 		w.start()
-		w.write("alice", w.im("alice"), "", "write notes.txt: hello")
+		w.write("alice", w.im("alice"), first, "write notes.txt: hello")
 		runs := w.runs()
 		if last := runs[len(runs)-1]; last.Finished == nil || last.Finished.Code != "PROFILE_UNUSABLE" {
 			t.Errorf("%+v", last.Finished)

@@ -260,12 +260,6 @@ func (r *Registry) MayOperate(ctx context.Context, by ledger.Actor) (ledger.Acto
 	return who.actor(by), nil
 }
 
-func (r *Registry) pending(a *ask) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return a.opened() && a.over == nil
-}
-
 // mayStopAsks tells whether somebody may decide one of the run's pending asks, or operates approvalbot: then they may stop
 // the run as well.
 func (r *Registry) mayStopAsks(ctx context.Context, by ledger.Actor, run string) bool {

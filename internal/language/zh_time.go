@@ -28,7 +28,6 @@ var zhTime = map[string]string{
 
 	"Give Me More Time":           "延长时间",
 	"Ask Again":                   "再次询问",
-	"Ask Again: %s":               "再次询问：%s",
 	"Asked again by {who}, {at}.": "{who} 已于 {at} 再次发起询问。",
 	"The deadline is as late as it can be, so it stays as it is.":                               "截止时间已不能再延后，保持不变。",
 	"I can't record this, so the deadline stays as it is. Try again.":                           "无法记录此操作，截止时间保持不变。请重试。",

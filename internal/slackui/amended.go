@@ -23,7 +23,7 @@ const (
 )
 
 // changed says on a card what people changed in the arguments, against what was asked for; nil if there is nothing to say.
-func (v *renderer) changed(a *ledger.Approval) []slack.RichTextElement {
+func (v *renderer) changed(a *ledger.Approval, m room) []slack.RichTextElement {
 	if a.Revision() == 0 || a.Original == nil {
 		return nil
 	}
@@ -39,7 +39,8 @@ func (v *renderer) changed(a *ledger.Approval) []slack.RichTextElement {
 	}
 	for i, name := range names {
 		next := v.change(name, was[name], is[name])
-		if i > 0 && weight(richText(append(slices.Clone(said), next...)...)) > maxChangedWeight {
+		most := maxChangedWeight * m.reason / usualRoom.reason
+		if (i > 0 || m != usualRoom) && weight(richText(append(slices.Clone(said), next...)...)) > most {
 			left := v.count(len(names)-i, "more argument", "more arguments")
 			return append(said, paragraph(text("… "+left)))
 		}

@@ -73,7 +73,7 @@ func TestChangedCard(t *testing.T) {
 	if !strings.Contains(string(raw), `"block_id":"a1.1.0"`) {
 		t.Errorf("the buttons don't say which form they are about: %s", raw)
 	}
-	if n := len(testRenderer().changed(c.Approval)); n > 12 {
+	if n := len(testRenderer().changed(c.Approval, usualRoom)); n > 12 {
 		t.Errorf("%d lines about changes", n)
 	}
 }

@@ -52,13 +52,9 @@ func (v *renderer) askAgain(q request, a *ledger.Approval) slack.Block {
 	if !lost(a) {
 		return nil
 	}
-	b := button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault)
-	b.AccessibilityLabel = pieces(v.tf("Ask Again: %s", q.summary), maxAskAgainLabel)[0]
+	b := about(button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault), q.summary)
 	return slack.NewActionBlock(a.Approval+".again", b)
 }
-
-// maxAskAgainLabel is Slack's limit for what a screen reader says of a button.
-const maxAskAgainLabel = 75
 
 // askAgain is a click on Ask Again.
 func (u *UI) askAgain(ctx context.Context, c *click) {

@@ -106,7 +106,7 @@ func (v *renderer) pendingCard(q request, c *ledger.Call, run *ledger.Run, until
 	} else {
 		content = append(content, v.excerpt(q.raw, m.excerpt, excerptLines)...)
 	}
-	content = append(content, v.changed(a)...)
+	content = append(content, v.changed(a, m)...)
 	content = append(content, v.warnings(q, a, m, whole)...)
 	return []slack.Block{
 		richText(content...),
@@ -419,7 +419,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	if !strings.HasSuffix(q.summary, q.body) { // the title says all of a short command
 		content = append(content, v.excerpt(q.raw, m.reminder, reminderLines)...)
 	}
-	content = append(content, v.changed(c.Approval)...)
+	content = append(content, v.changed(c.Approval, m)...)
 	if c.Finished != nil && (end == endDone || end == endFailed || end == endStopped) {
 		content = append(content, v.output(performedOutput(c), run.ID, m)...)
 	}

@@ -304,7 +304,7 @@ func TestMenu(t *testing.T) {
 	} {
 		s := newStory().calls("", toolCall("call_1", "shell", `{}`)).ask("call_1", func(r *ledger.ApprovalRequested) {
 			shell("date")(r)
-			r.Offers = offers
+			r.Offers, r.MoreTime = offers, time.Hour
 			tt.change(r)
 		}).shown("call_1")
 		if tt.run != "" {

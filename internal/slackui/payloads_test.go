@@ -38,7 +38,7 @@ type payload struct {
 var payloads = map[string]func(v *renderer, content string) []payload{}
 
 // untranslated are those whose texts aren't in the catalogue.
-var untranslated = map[string]bool{"progress": true, "answer": true}
+var untranslated = map[string]bool{}
 
 // theirs begins every content. It is none of our words, so it shows where others' text ended up.
 const theirs = "㊙7"
@@ -88,6 +88,9 @@ func init() {
 		s := askAbout("command", content).deny("call_1", bob, content).end(ledger.RunSucceeded, content, "")
 		var out []payload
 		for _, r := range v.answer(&s.run) {
+			if r.file != nil {
+				continue // a file has no text and no blocks
+			}
 			out = append(out, payload{text: r.text, blocks: r.blocks})
 		}
 		return out

@@ -105,6 +105,6 @@ func (b *book) matches(t *thing, hash string, r *renderer) bool {
 	if id, err := strconv.ParseInt(t.ID, 10, 64); t.Kind == kindProgress && (err != nil || b.mail[id].Body == nil) {
 		return false
 	}
-	out := b.render(&thing{Thing: t.Thing, run: t.run, calls: t.calls, slot: t.slot, part: t.part}, r, time.Time{})
+	out := b.render(&thing{Thing: t.Thing, run: t.run, calls: t.calls, slot: t.slot, part: t.part, nudged: t.nudged}, r, time.Time{})
 	return out.final && (out.hash() == hash || plain(out.rendering).hash() == hash)
 }

@@ -122,7 +122,7 @@ func (v *renderer) reviewBlocks(q request, c *ledger.Call, run *ledger.Run, body
 	for _, part := range body[1:] {
 		blocks = append(blocks, richText(part...))
 	}
-	if told := append(v.changed(a), v.warnings(q, a, usualRoom, true)...); len(told) > 0 {
+	if told := append(v.changed(a, usualRoom), v.warnings(q, a, usualRoom, true)...); len(told) > 0 {
 		blocks = append(blocks, richText(told...))
 	}
 	return append(blocks,

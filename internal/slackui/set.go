@@ -204,7 +204,7 @@ func (m *member) blocks(run *ledger.Run, r room, alone bool) []slack.Block {
 	} else {
 		content = append(content, m.v.excerpt(m.q.raw, r.excerpt, excerptLines)...)
 	}
-	content = append(content, m.v.changed(a)...)
+	content = append(content, m.v.changed(a, r)...)
 	content = append(content, m.v.warnings(m.q, a, r, m.whole)...)
 	content = append(content, m.circumstances...)
 	return []slack.Block{

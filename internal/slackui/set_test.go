@@ -29,6 +29,18 @@ func (w *world) askedFor(command string) string {
 	return ""
 }
 
+// carrying is the message whose blocks have a title.
+func (w *world) carrying(title string) standingMessage {
+	w.t.Helper()
+	for _, m := range append(w.everywhere(kindSet), w.everywhere(kindCard)...) {
+		if strings.Contains(wordsOf(m.Message)+"\n", title+"\n") {
+			return m
+		}
+	}
+	w.t.Fatalf("no message has %q", title)
+	return standingMessage{}
+}
+
 // clickOn uses a button of one of a set's asks.
 func (w *world) clickOn(user string, m standingMessage, command, action string) {
 	w.t.Helper()
@@ -130,7 +142,7 @@ func TestApproveAllOfWhatHasChanged(t *testing.T) {
 	}, inSets)
 }
 
-// blockOf is the block_id of a button's block.
+// buttonBlock is the block_id of a button's block.
 func buttonBlock(m devslack.Message, action string) string {
 	s := string(m.Blocks)
 	i := strings.Index(s, `"block_id":"`+setPrefix)
@@ -242,9 +254,9 @@ func TestASetOfEverything(t *testing.T) {
 		w.agent.argument = ""
 		w.say("alice", "@bot `yes` `no` `never` `"+strings.Repeat("y", 3900)+"`")
 		w.eventually("all are shown", func() bool { return len(w.events("approval_shown")) == 4 })
-		set := w.stands(kindSet, 0)
-		w.clickOn("bob", set, "yes", actionApprove)
-		w.clickOn("bob", set, "no", actionDeny)
+		w.stands(kindSet, 0)
+		w.clickOn("bob", w.carrying("Run yes"), "yes", actionApprove)
+		w.clickOn("bob", w.carrying("Run no"), "no", actionDeny)
 		w.settled()
 		for _, m := range append(w.everywhere(kindSet), w.everywhere(kindCard)...) {
 			w.isOver(m.Message)

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"approvalbot/internal/approvals"
-	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 )
 
@@ -360,18 +359,6 @@ func (v *renderer) membersOf(at ledger.Place) string {
 func asked(a *ledger.Approval, user string) bool {
 	return slices.ContainsFunc(a.Requesters, func(p ledger.Person) bool { return p.ID == user })
 }
-
-// took, afterwards and count are in English, for what isn't in the catalogue yet.
-func took(d time.Duration) string { return (&renderer{}).took(d) }
-
-func afterwards(d time.Duration) string {
-	if d < 100*time.Millisecond {
-		return "at once"
-	}
-	return "after " + took(d)
-}
-
-func count(n int, one, many string) string { return language.English.Count(n, one, many) }
 
 // refusal is the private sentence, in mrkdwn, for a person whose click had no
 // effect.
