@@ -269,7 +269,7 @@ func (v *renderer) operationsBlocks(p page) []slack.Block {
 		if err := c.Err(); err != nil {
 			state = v.line(err.Error(), maxReasonChars)
 		}
-		health.say(v.line(c.Name, maxNameChars) + ": " + state + "\n")
+		health.say(v.line(c.Name, maxNameChars) + v.t(": ") + state + "\n")
 	}
 	waiting := 0
 	for _, n := range slices.Sorted(maps.Values(p.backlog)) {

@@ -88,7 +88,7 @@ func init() {
 		s := askAbout("command", content).deny("call_1", bob, content).end(ledger.RunSucceeded, content, "")
 		var out []payload
 		for _, r := range v.answer(&s.run) {
-			if r.file != nil {
+			if r.thing.Kind == kindFile {
 				continue // a file has no text and no blocks
 			}
 			out = append(out, payload{text: r.text, blocks: r.blocks})
@@ -521,7 +521,7 @@ func (w *payloadWalk) button(o map[string]any) {
 	}
 	switch o["action_id"] {
 	case actionApprove, actionDeny, actionDenyWith, actionReview, actionEdit, actionAskAgain, actionRevoke:
-		if s, _ := o["accessibility_label"].(string); !strings.HasPrefix(s, words+": ") {
+		if s, _ := o["accessibility_label"].(string); !strings.HasPrefix(s, words+": ") && !strings.HasPrefix(s, words+"：") {
 			w.bad("the button %q looks like others and says %q", words, s)
 		}
 	}

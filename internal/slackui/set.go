@@ -236,7 +236,7 @@ func (m *member) buttons(run *ledger.Run, alone bool) []slack.BlockElement {
 		if !ok {
 			continue
 		}
-		b.AccessibilityLabel = asLong(b.Text.Text+": "+m.q.summary, maxLabel)
+		m.v.spoken(b, m.q.summary)
 		if b.Style == slack.StylePrimary && !alone {
 			b.Style = slack.StyleDefault
 		}
@@ -269,9 +269,9 @@ func (v *renderer) setText(run *ledger.Run, members []*member) string {
 		}
 	}
 	if len(waiting) == 0 {
-		return fallback(v.tf("%d requests, all decided", len(members)) + ": " + strings.Join(over, "; "))
+		return fallback(v.tf("%d requests, all decided", len(members)) + v.t(": ") + strings.Join(over, v.t("; ")))
 	}
-	return fallback(v.count(len(waiting), "approval needed", "approvals needed") + ": " + strings.Join(waiting, "; "))
+	return fallback(v.count(len(waiting), "approval needed", "approvals needed") + v.t(": ") + strings.Join(waiting, v.t("; ")))
 }
 
 // What people are told about Approve All Shown.
