@@ -236,7 +236,7 @@ func (m *member) buttons(run *ledger.Run, alone bool) []slack.BlockElement {
 		if !ok {
 			continue
 		}
-		b.AccessibilityLabel = asLong(b.Text.Text+": "+m.q.summary, maxLabel)
+		about(b, m.q.summary)
 		if b.Style == slack.StylePrimary && !alone {
 			b.Style = slack.StyleDefault
 		}
