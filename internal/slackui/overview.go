@@ -31,8 +31,9 @@ type sight struct {
 	approval string // of an ask
 	run      string
 	places   []ledger.Place
+	links    []string    // to its message in each of the places, where there is one
 	state    *ledger.Run // of a run: what it takes to tell who may stop it
-	link     string      // to its message
+	link     string      // to the message that they see who look
 	order    int64       // of the journal
 }
 
@@ -40,19 +41,19 @@ type sight struct {
 func (o *outbox) openAsks() (all []sight) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, t := range o.book.things {
-		run := o.book.runs[t.run]
-		if t.Kind != kindCard || run == nil || !t.stands() {
+	for approval, messages := range o.book.byAsk {
+		call, run := o.book.ask(approval)
+		if call == nil || !call.Approval.Open() || len(call.Approval.Shown) == 0 {
 			continue
 		}
-		a := run.Approval(t.ID)
-		if !a.Open() || len(a.Shown) == 0 {
-			continue
+		s := sight{approval: approval, run: run.ID, order: call.Approval.Seq}
+		for _, t := range messages {
+			if t.stands() {
+				s.places = append(s.places, t.place)
+				s.links = append(s.links, o.client.permalink(t.channel, t.ts, t.place.Thread))
+			}
 		}
-		all = append(all, sight{
-			approval: t.ID, run: t.run, places: append([]ledger.Place{t.place}, a.Elsewhere...), order: a.Seq,
-			link: o.client.permalink(t.channel, t.ts, t.place.Thread),
-		})
+		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b sight) int { return cmp.Compare(a.order, b.order) })
 	return all
@@ -71,7 +72,7 @@ func (o *outbox) openRuns() (all []sight) {
 			state: &ledger.Run{ID: run.ID, Session: run.Session, Started: run.Started, StartedBy: run.StartedBy},
 		}
 		if t := o.book.things[progressOf(run.Started.Message)]; t != nil && t.stands() {
-			s.link = o.client.permalink(t.channel, t.ts, t.place.Thread)
+			s.links = []string{o.client.permalink(t.channel, t.ts, t.place.Thread)}
 		}
 		all = append(all, s)
 	}
@@ -85,9 +86,14 @@ func (u *UI) visible(ctx context.Context, user string, all []sight) (seen []sigh
 		all = all[:looksMost]
 	}
 	for _, s := range all {
-		if u.sees(ctx, user, s.places...) {
-			seen = append(seen, s)
+		at := slices.IndexFunc(s.places, func(p ledger.Place) bool { return u.sees(ctx, user, p) })
+		if at < 0 {
+			continue
 		}
+		if at < len(s.links) {
+			s.link = s.links[at]
+		}
+		seen = append(seen, s)
 	}
 	return seen, cut
 }
