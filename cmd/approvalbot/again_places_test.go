@@ -152,3 +152,64 @@ func TestAskedAgainBeforeTheEndIsRecorded(t *testing.T) {
 		}
 	})
 }
+
+// Who may approve from a moment on and can't see the conversation gets the card itself, with its buttons; also where the
+// requests of a round stand together, and where they stand in the approvals channel only.
+func TestEscalatedToSomebodyElsewhere(t *testing.T) {
+	for _, where := range []string{"private channel", "sets", "only in the approvals channel", "over HTTP"} {
+		t.Run(where, func(t *testing.T) {
+			inUrgentWorld(t, func(w *world) {
+				w.settings.Sets = where == "sets"
+				if where == "only in the approvals channel" || where == "over HTTP" {
+					w.settings.ApprovalsChannel, w.settings.OnlyThere = w.ops(), true
+				}
+				w.settings.PolicyFile = rules(t, "rules:\n- {name: ladder, tool: shell, effect: ask, remind: 0%, approvers: ["+w.user("bob")+
+					"], escalate: [{after: 2m, approvers: ["+w.user("carol")+"]}]}\n")
+			}, func(w *world) {
+				at := w.ops()
+				if where == "only in the approvals channel" {
+					at = w.general()
+				}
+				if where == "over HTTP" {
+					l := w.client("local-test").listen("POST", "/api/agent/stream", order("`touch one` `touch two`"))
+					l.until("approvalRequired")
+				} else if _, err := w.slack.SendMessage(devslack.MessageRequest{
+					User: w.user("alice"), Channel: at, Text: "<@" + w.ws.App.BotUserID + "> `touch one` `touch two`",
+				}); err != nil {
+					t.Fatal(err)
+				}
+				w.pass(2*time.Minute + 10*time.Second)
+				im := w.conversation("carol")
+				if im == "" {
+					t.Fatal("carol wasn't written to")
+				}
+				for _, command := range []string{"one", "two"} {
+					m := w.saying(im, "touch "+command)
+					mustSay(t, m.text, "may approve, too, since")
+					w.clickAt("carol", im, m, "approve")
+					w.pass(5 * time.Second)
+					mustSay(t, w.saying(im, "touch "+command).text, "Approved by", "Done in")
+					if !w.exists(command) {
+						t.Errorf("%s didn't run", command)
+					}
+				}
+			})
+		})
+	}
+}
+
+// saying is the one message of a channel that says something.
+func (w *world) saying(channel, words string) shown {
+	w.t.Helper()
+	messages, err := w.slack.Messages(channel, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, m := range messages {
+		if s := read(m); strings.Contains(s.text, words) {
+			return s
+		}
+	}
+	w.t.Fatalf("nothing in %s says %q", channel, words)
+	return shown{}
+}
