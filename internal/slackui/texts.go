@@ -96,9 +96,18 @@ func (v *renderer) lasting(d time.Duration) string {
 // recorded is a reason that the journal holds in English words, in ours where it is one that approvalbot always gives in
 // the same words; anything else stays as it is.
 func (v *renderer) recorded(reason string) string {
+	if whole := v.lang.Recorded(reason); whole != reason {
+		return whole
+	}
 	var parts []string
+	ours := false
 	for part := range strings.SplitSeq(reason, "; ") {
-		parts = append(parts, v.lang.Recorded(part))
+		said := v.lang.Recorded(part)
+		ours = ours || said != part
+		parts = append(parts, said)
+	}
+	if !ours {
+		return reason // somebody else's words, with their own marks between them
 	}
 	return strings.Join(parts, v.t("; "))
 }
