@@ -97,7 +97,7 @@ func (v *renderer) editForm(a *ledger.Approval, e *editor) slack.ModalViewReques
 	for i, f := range e.fields {
 		name := v.argument(f.Title, maxFieldName)
 		if why, fixed := e.fixed[i]; fixed {
-			blocks = append(blocks, richText(paragraph(bold(name+": "), text(why))))
+			blocks = append(blocks, richText(paragraph(bold(name+v.t(": ")), text(why))))
 			continue
 		}
 		blocks = append(blocks, v.input(i, f, name))

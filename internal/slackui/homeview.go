@@ -226,12 +226,12 @@ func (v *renderer) homeAsk(run *ledger.Run, c *ledger.Call, link string, paused 
 	if whole && q.approvable(a) && !paused {
 		b := v.approve(q, a)
 		b.Style = slack.StyleDefault // a page has several of them
-		buttons = append(buttons, about(b, q.summary))
+		buttons = append(buttons, b)
 	}
 	if !whole {
-		buttons = append(buttons, about(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), q.summary))
+		buttons = append(buttons, v.spoken(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), q.summary))
 	}
-	buttons = append(buttons, about(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary))
+	buttons = append(buttons, v.spoken(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary))
 	if link != "" {
 		where := "<" + escape(link) + "|" + v.t("Open it in its conversation") + ">"
 		if at := askPlace(a, run.Started.Place).Channel; channelID.MatchString(at) { // the card says "this channel"
@@ -265,7 +265,7 @@ func (v *renderer) operationsBlocks(p page) []slack.Block {
 		if err := c.Err(); err != nil {
 			state = v.line(err.Error(), maxReasonChars)
 		}
-		health.say(v.line(c.Name, maxNameChars) + ": " + state + "\n")
+		health.say(v.line(c.Name, maxNameChars) + v.t(": ") + state + "\n")
 	}
 	waiting := 0
 	for _, n := range slices.Sorted(maps.Values(p.backlog)) {

@@ -3,6 +3,7 @@ package slackui
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,9 @@ func TestAskAgainOnTheCard(t *testing.T) {
 		}
 		if got := fmt.Sprint(card().actions); strings.Contains(got, actionAskAgain) != offered {
 			t.Errorf("%s: offered %s, want %t", reason, got, offered)
+		}
+		if s.run.Stop = (&ledger.StopRequest{By: carol}); source == ledger.SourceAbort && slices.Contains(card().actions, actionAskAgain) {
+			t.Errorf("%s: offered although somebody stopped the run", reason)
 		}
 		s.add("call_1", carol, &ledger.ApprovalAskedAgain{Approval: id, Message: 99})
 		if checked := card(); len(checked.actions) != 0 || !strings.Contains(checked.shown.String(), "Asked again by") {

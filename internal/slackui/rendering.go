@@ -66,5 +66,6 @@ type renderer struct {
 	team     string // our workspace
 	botUser  string // ourselves, to be left out of mentions
 	spot     *spot  // where the card that is rendered stands; nil: nothing is known of other places
+	terse    int    // how much of a reason that somebody gave fits on what is rendered, in characters; 0: what usually does
 	unnamed  string // of a mockup: who may approve where nobody is named; a request always names somebody
 }

@@ -34,7 +34,7 @@ func (w *world) askedFor(command string) string {
 func (w *world) carrying(title string) standingMessage {
 	w.t.Helper()
 	for _, m := range append(w.everywhere(kindSet), w.everywhere(kindCard)...) {
-		if strings.Contains(wordsOf(m.Message)+"\n", title+"\n") {
+		if strings.Contains(wordsOf(m.Message)+" ", title+" ") {
 			return m
 		}
 	}
