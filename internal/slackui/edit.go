@@ -76,8 +76,7 @@ func (v *renderer) mayEdit(q request, a *ledger.Approval) bool {
 
 // hidesAnything tells whether something of a request is a secret that people aren't shown.
 func (v *renderer) hidesAnything(a *ledger.Approval) bool {
-	_, hits := v.redactor.Text(a.Arguments)
-	return len(hits) > 0 || v.request(a).secrets > 0 || string(v.redactor.JSON([]byte(a.Arguments))) != a.Arguments
+	return v.redactor.Hides(a.Arguments) || v.request(a).secrets > 0
 }
 
 func escapedChars(s string) (n int) {
