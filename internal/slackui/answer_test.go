@@ -391,3 +391,9 @@ func TestAnswerFarTooLong(t *testing.T) {
 		}
 	}
 }
+
+// progress is the message of a run. msg is the message that is worked off; run is
+// nil while it waits its turn.
+func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
+	return v.progressNow(msg, run, nil)
+}
