@@ -594,8 +594,8 @@ func TestAGrantThatIsOutdatedAtOnce(t *testing.T) {
 		PolicyHash: func() string { return policy },
 		ToolHash:   func(string) (string, bool) { return tool, true },
 	}
-	for name, change := range map[string]func(){"the rules": func() { policy = "12" }, "the tool": func() { policy, tool = "11", "01" }} {
-		change()
+	for name, now := range map[string][2]string{"the rules": {"12", "00"}, "the tool": {"11", "01"}} {
+		policy, tool = now[0], now[1]
 		if g, err := w.give(hour(10)); !errors.Is(err, ErrOutdated) {
 			t.Errorf("%s: %+v, %v", name, g, err)
 		}
@@ -606,7 +606,7 @@ func TestAGrantThatIsOutdatedAtOnce(t *testing.T) {
 	if got := w.grants.List(time.Now()); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	tool = "00"
+	policy, tool = "11", "00"
 	w.mustGive(hour(10))
 }
 

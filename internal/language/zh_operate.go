@@ -65,7 +65,6 @@ var zhOperate = map[string]string{
 	"things are allowed":                                            "项操作",
 	"Revoke":                                                        "撤销",
 	"Revoke this?":                                                  "撤销此授权？",
-	"Revoke: %s":                                                    "撤销：%s",
 	"runs":                                                          "个任务",
 	"runs begin":                                                    "个任务",
 	"%s with that beginning. Give more of the id.":                  "有%s以此开头。请输入更长的 ID。",

@@ -220,9 +220,9 @@ func (v *renderer) grants(grants []approvals.Grant) commandAnswer {
 
 // grantBlocks are a grant with its button.
 func (v *renderer) grantBlocks(g approvals.Grant) []slack.Block {
-	b := v.confirming(button(actionRevoke, g.ID, v.t("Revoke"), slack.StyleDefault), v.t("Revoke this?"),
-		asLong(v.line(g.Body.Summary, maxSummaryChars), maxConfirmChars), v.t("Revoke"))
-	b.AccessibilityLabel = asLong(v.tf("Revoke: %s", v.line(g.Body.Summary, 50)), 75)
+	summary := v.line(g.Body.Summary, maxSummaryChars)
+	b := v.confirming(v.spoken(button(actionRevoke, g.ID, v.t("Revoke"), slack.StyleDefault), summary), v.t("Revoke this?"),
+		asLong(summary, maxConfirmChars), v.t("Revoke"))
 	return []slack.Block{richText(v.grantLine(g)), slack.NewActionBlock("grant."+g.ID, b)}
 }
 

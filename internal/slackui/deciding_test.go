@@ -321,7 +321,7 @@ func TestWhatAFormCantShow(t *testing.T) {
 
 // Values that look alike in a menu are no menu: what is chosen has to be what is sent. They are changed as JSON.
 func TestValuesThatLookAlike(t *testing.T) {
-	long := strings.Repeat("x", maxOptionChars)
+	long := strings.Repeat("x", maxLabel)
 	for enum, want := range map[string]fields.Kind{
 		`["a","b",1,null]`:                  fields.Choice,
 		`["1",1]`:                           fields.JSON,

@@ -168,7 +168,7 @@ func (v *renderer) tellsApart(f fields.Field) bool {
 	seen := map[string]bool{}
 	for _, o := range f.Options {
 		whole := v.option(f.Kind, o)
-		shown := asLong(v.line(whole, maxOptionChars), maxOptionChars)
+		shown := asLong(v.line(whole, maxLabel), maxLabel)
 		if seen[shown] || shown != v.line(whole, maxInputChars) {
 			return false
 		}
@@ -181,8 +181,8 @@ func (v *renderer) tellsApart(f fields.Field) bool {
 func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 	options := make([]*slack.OptionBlockObject, len(f.Options))
 	for i, o := range f.Options {
-		label := v.line(v.option(f.Kind, o), maxOptionChars)
-		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(label, maxOptionChars)), nil)
+		label := v.line(v.option(f.Kind, o), maxLabel)
+		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(label, maxLabel)), nil)
 	}
 	m := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	if at := f.Option(); at >= 0 {
@@ -190,9 +190,6 @@ func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 	}
 	return m
 }
-
-// maxOptionChars is Slack's limit for the text of an option.
-const maxOptionChars = 75
 
 // schemaOf is the schema of a run's tool, as the run's start recorded it.
 func schemaOf(started *ledger.RunStarted, tool string) json.RawMessage {
