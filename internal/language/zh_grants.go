@@ -2,7 +2,7 @@ package language
 
 // Grants: what is allowed in advance.
 var zhGrants = map[string]string{
-	"Allow for This Thread": "在此对话中允许",
+	"Allow for This Thread": "在此消息列中允许",
 	"Allow Always":          "始终允许",
 	"Allow":                 "允许",
 	"Cancel":                "取消",
@@ -13,7 +13,7 @@ var zhGrants = map[string]string{
 	"{argument} may be *anything*, or missing":                                  "{argument} 可以是*任意值*，也可以没有",
 	"There is no other argument":                                                "没有其他参数",
 	"So it is *every* call with no more than these arguments":                   "也就是说，参数不超出以上各项的*所有*调用",
-	"Nobody but {people} asked for it":                                          "发起人只有 {people}",
+	"Nobody but {people} asked for it":                                          "仅限 {people} 提出的请求",
 	"In *every* conversation":                                                   "在*所有*对话中",
 	"Only in this conversation":                                                 "仅在此对话中",
 	"These may be anything":                                                     "以下参数可以是任意值",
