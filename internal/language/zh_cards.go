@@ -8,7 +8,7 @@ var zhCards = map[string]string{
 	"{date_short_pretty} at {time_secs}": "{date_short_pretty} {time_secs}",
 
 	// how much and how long
-	"under 0.1 s": "不到 0.1 秒", "%s s": "%s 秒", "%d min %d s": "%d 分 %d 秒", "%d h %d min": "%d 小时 %d 分",
+	"under 0.1 s": "0.1 秒以内", "%s s": "%s 秒", "%d min %d s": "%d 分 %d 秒", "%d h %d min": "%d 小时 %d 分",
 	"hours": "小时", "minutes": "分钟", "seconds": "秒",
 	"secrets": "处机密", "secrets are": "处机密", "characters": "个字符", "more characters": "个字符", "lines": "行", "more notes": "条说明",
 	"%s in %s": "%s（%s）", "%d more": "另外 %d 位",

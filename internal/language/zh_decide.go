@@ -54,6 +54,7 @@ var zhDecide = map[string]string{
 	"This request can't be changed in a form. You can approve or deny it as it is, and say in a reason what you want instead.": "此请求无法在表单中修改。你可以按原样批准或拒绝，并在原因中说明你希望怎么做。",
 
 	"Already decided: %s approved this with other arguments, %s. Your click changed nothing.": "已有决定：%s 已批准修改后的内容，%s。你的操作没有生效。",
+	"*What was changed:*":              "*修改内容：*",
 	"*Changed by* {who}, {at}:":        "*修改者：*{who}，{at}：",
 	"It is as it was asked for again.": "已恢复为最初请求的内容。",
 	"%s changed this meanwhile, so nothing was decided by you. Look at it again: the card shows it as it is now.": "%s 刚刚修改了此请求，因此你的操作没有生效。请重新查看：卡片显示的是当前内容。",

@@ -2,8 +2,8 @@ package language
 
 // Grants: what is allowed in advance.
 var zhGrants = map[string]string{
-	"Allow for This Thread": "在此消息列中允许",
-	"Allow Always":          "始终允许",
+	"Allow for this thread": "在此消息列中允许",
+	"Allow always":          "始终允许",
 	"Allow":                 "允许",
 	"Cancel":                "取消",
 

@@ -75,11 +75,11 @@ var zhOperate = map[string]string{
 	"There is no run that you could stop.":            "没有你可以停止的任务。",
 	"Name a run, as in /approvals stop 1a2b3c4d:":     "请指定任务，例如 /approvals stop 1a2b3c4d：",
 	"A run": "一个任务",
-	"what waits for your approval; also without a word":                             "等待你批准的请求（不带参数也一样）",
-	"every open request in your conversations":                                      "你所在对话中的所有未完成请求",
-	"what is allowed in advance, with Revoke":                                       "预先授权的操作，可撤销",
-	"stops a run; the beginning of its id will do, and without one they are listed": "停止任务；输入 ID 开头即可，不带 ID 则列出任务",
-	"nothing new starts and nothing can be approved; said in the channels":          "不启动新任务，也无法批准请求；会通知相关频道",
+	"what waits for your approval; /approvals alone does, too":               "等待你批准的请求（直接输入 /approvals 也一样）",
+	"every open request in your conversations":                               "你所在对话中的所有未完成请求",
+	"what is allowed in advance, with Revoke":                                "预先授权的操作，可撤销",
+	"stops a run, named by the beginning of its id; without one, lists them": "停止任务；输入 ID 开头即可，不带 ID 则列出任务",
+	"nothing new starts and nothing can be approved; said in the channels":   "不启动新任务，也无法批准请求；会通知相关频道",
 	"ends the pause": "结束暂停",
 
 	// The Home tab.
@@ -104,5 +104,7 @@ var zhOperate = map[string]string{
 	"well":                                             "正常",
 	"Messages on their way to Slack: %d":               "待发送到 Slack 的消息：%d",
 	"Runs that have not ended: %d":                     "未结束的任务：%d",
+	"Journal":                                          "日志",
+	"Model":                                            "模型",
 	"Settings":                                         "设置",
 }

@@ -51,7 +51,7 @@ var zhRuns = map[string]string{
 	"I am done. There is nothing to add.": "已完成，没有需要补充的内容。", "Here is the answer.": "以下是回答。",
 	"Of these it is not known whether they were performed. Please look; they will not be run again:":         "无法确定以下操作是否已执行。请检查；它们不会再次执行：",
 	"The answer is cut off here: it reached the limit of what the model may write at once. Ask me to go on.": "回答在此处被截断：已达到模型单次输出的上限。可以让我继续。",
-	"This is the beginning. All of the answer is in the file {file}, and in the journal, run {run}.":         "以上是开头。完整回答在文件 {file} 中，也记录在日志的任务 {run} 中。",
+	"This is the beginning. All of the answer is in the file {file} (run {run}).":                            "以上是开头。完整回答见文件 {file}（任务 {run}）。",
 	"Posted by an agent.": "由智能体发布。", "Posted by an agent for %s.": "由智能体代表 %s 发布。", "others": "其他人", "%s (over HTTP)": "%s（通过 HTTP）",
 	"It was still not done after %s rounds, which is the limit":                 "经过 %s 轮（上限）仍未完成",
 	"%s was called %s times with the same arguments and the same result":        "%s 以相同的参数被调用了 %s 次，结果相同",
