@@ -457,7 +457,7 @@ type PermissionDecided struct {
 type Preview struct {
 	Summary string   `json:"summary"`          // action and target, one line
 	Target  string   `json:"target,omitempty"` // path, program or host
-	Kind    string   `json:"kind"`             // command, diff or json
+	Kind    string   `json:"kind"`             // command, diff, request, json or text
 	Body    string   `json:"body"`
 	Notes   []string `json:"notes,omitempty"` // what one should know: "not confined …"
 

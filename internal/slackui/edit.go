@@ -98,7 +98,7 @@ func (v *renderer) editForm(a *ledger.Approval, e *editor) slack.ModalViewReques
 	for i, f := range e.fields {
 		name := v.argument(f.Title, maxFieldName)
 		if why, fixed := e.fixed[i]; fixed {
-			blocks = append(blocks, richText(paragraph(bold(name+": "), text(why))))
+			blocks = append(blocks, richText(paragraph(bold(name+v.t(": ")), text(why))))
 			continue
 		}
 		blocks = append(blocks, v.input(i, f, name))
@@ -159,7 +159,7 @@ func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 		case json.Unmarshal(o, &s) == nil && strings.TrimSpace(s) != "":
 			label = s
 		}
-		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(v.line(label, maxOptionChars), maxOptionChars)), nil)
+		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(v.line(label, maxLabel), maxLabel)), nil)
 	}
 	m := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	if at := f.Option(); at >= 0 {
@@ -167,9 +167,6 @@ func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 	}
 	return m
 }
-
-// maxOptionChars is Slack's limit for the text of an option.
-const maxOptionChars = 75
 
 // schemaOf is the schema of a run's tool, as the run's start recorded it.
 func schemaOf(started *ledger.RunStarted, tool string) json.RawMessage {

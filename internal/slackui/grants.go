@@ -375,11 +375,11 @@ func (p *phrase) name(shown string) {
 // summary is what is covered as one text, as the form shows it.
 func (g coverage) summary() string {
 	q := g.v.request(g.a)
-	parts := []string{q.tool + ": " + q.summary}
+	parts := []string{q.tool + g.v.t(": ") + q.summary}
 	for _, line := range g.lines() {
 		parts = append(parts, line.plain.String())
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, g.v.t("; "))
 }
 
 // grantForm is the form itself; false: no grant can be about that.

@@ -115,7 +115,7 @@ func (u *UI) askAboutThis(ctx context.Context, cb slack.InteractionCallback, r *
 
 // quoteForm is the form: the message, and what is to be done about it.
 func (v *renderer) quoteForm(q quotation, key string) slack.ModalViewRequest {
-	shown := v.line(unescape(q.text), maxQuote)
+	shown := asLong(v.line(unescape(q.text), maxQuote), maxTextChars)
 	if strings.TrimSpace(shown) == "" {
 		shown = v.t("(no text)")
 	}

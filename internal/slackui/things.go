@@ -299,10 +299,8 @@ func (b *book) forget(run *ledger.Run) {
 func (b *book) ask(approval string) (*ledger.Call, *ledger.Run) {
 	for _, t := range b.byAsk[approval] {
 		run := b.runs[t.run]
-		for _, id := range t.calls {
-			if c := run.Call(id); c != nil && c.Approval.Approval == approval {
-				return c, run
-			}
+		if c := run.Asked(approval); c != nil {
+			return c, run
 		}
 	}
 	return nil, nil
