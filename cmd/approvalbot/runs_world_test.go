@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,21 +200,12 @@ func TestDenyWithThisOfOthers(t *testing.T) {
 func (w *world) im(user string) string {
 	w.t.Helper()
 	for _, c := range w.ws.Channels {
-		if c.Kind == devslack.KindIM && contains(c.Members, w.user(user)) {
+		if c.Kind == devslack.KindIM && slices.Contains(c.Members, w.user(user)) {
 			return c.ID
 		}
 	}
 	w.t.Fatalf("no direct message with %s", user)
 	return ""
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *world) write(user, channel, thread, text string) string {

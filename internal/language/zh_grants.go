@@ -5,7 +5,6 @@ var zhGrants = map[string]string{
 	"Allow for This Thread": "在此对话中允许",
 	"Allow Always":          "始终允许",
 	"Allow":                 "允许",
-	"Cancel":                "取消",
 
 	"From now on calls of {tool} start *without asking*, if all of this holds:": "今后对 {tool} 的调用同时满足以下各项时，将*不再询问*，直接执行：",
 	"Exactly this call, with exactly these arguments; another one asks":         "与此调用完全相同，参数一字不差；其他调用仍会询问",
@@ -19,7 +18,6 @@ var zhGrants = map[string]string{
 	"These may be anything":                                                     "以下参数可以是任意值",
 	"For how long":                                                              "有效时间",
 	"How often at most":                                                         "最多次数",
-	"hours":                                                                     "小时",
 	"days":                                                                      "天",
 	"times":                                                                     "次",
 	"%d of %d uses":                                                             "第 %d 次，共 %d 次",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -65,7 +66,11 @@ func (u *UI) askAgain(ctx context.Context, c *click) {
 		return
 	}
 	limited = u.aboutSubject(limited, s)
-	run, a, err := u.past(limited, c.value)
+	run, call, err := u.past(limited, c.value)
+	var a *ledger.Approval
+	if call != nil {
+		a = call.Approval
+	}
 	switch {
 	case err != nil:
 		u.logger(ctx).Error("a click could not be looked up", "error", err)
@@ -83,14 +88,19 @@ func (u *UI) askAgain(ctx context.Context, c *click) {
 	}
 	place := run.Started.Place
 	if why := u.mayStart(limited, remark{team: c.by.Team, user: c.by.ID, channel: place.Channel, direct: strings.HasPrefix(place.Channel, "D")}); why != "" {
-		u.refuse(ctx, c, escape(why))
+		u.refuse(ctx, c, escape(u.renderer.lang.Recorded(why)))
 		return
 	}
-	u.receiveAgain(ctx, limited, c, run, a)
+	if p, paused := u.approvals.Paused(); paused {
+		u.refuse(ctx, c, u.renderer.pausedSentence(p, false))
+		return
+	}
+	u.receiveAgain(ctx, limited, c, run, call)
 }
 
 // receiveAgain starts the run, and writes onto the card who had it started.
-func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Run, a *ledger.Approval) {
+func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Run, call *ledger.Call) {
+	a := call.Approval
 	c.by.Name = u.userName(limited, c.by.ID)
 	message, err := u.agent.Receive(limited, ledger.Event{Session: run.Session, Actor: c.by, Body: again(run, a)})
 	if e, before := errors.AsType[*ledger.ConflictError](err); before {
@@ -98,7 +108,7 @@ func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Ru
 	}
 	if err == nil {
 		_, err = u.journal.Append(context.WithoutCancel(limited), ledger.Event{
-			Session: run.Session, Run: run.ID, Call: callAsked(run, a), Actor: message.Actor,
+			Session: run.Session, Run: run.ID, Call: call.ID, Actor: message.Actor,
 			Body: &ledger.ApprovalAskedAgain{Approval: a.Approval, Message: message.Seq},
 		})
 	}
@@ -117,7 +127,23 @@ func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Ru
 		return
 	}
 	u.threads.add(run.Session)
-	u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
+	u.beside(ctx, "restate/"+c.value, func(ctx context.Context) {
+		u.restate(ctx, c)
+		u.restateOthers(ctx, c)
+	})
+}
+
+// restateOthers takes the button from the other messages of the ask that the outbox has done with.
+func (u *UI) restateOthers(ctx context.Context, c *click) {
+	b, err := u.pastBook(ctx, c.value)
+	if err != nil || b == nil {
+		return
+	}
+	for _, t := range b.byAsk[c.value] {
+		if t.stands() && t.gone == "" && t.ts != c.ts && !u.outbox.keeps(t.Thing) {
+			u.override(ctx, t.channel, t.ts, b.render(t, u.renderer, time.Now()).rendering)
+		}
+	}
 }
 
 func (u *UI) askedBefore(ctx context.Context, c *click, by ledger.Actor) {
@@ -144,14 +170,4 @@ func again(run *ledger.Run, a *ledger.Approval) *ledger.MessageReceived {
 		Again: a.Approval,
 		Text:  fmt.Sprintf("An earlier request for approval, %s, %s. Somebody would answer it now. If it is still wanted, make the same call again, so that people are asked again; if not, say so and do nothing.", what, why),
 	}
-}
-
-// callAsked is the id of the call that an ask of a run is about.
-func callAsked(run *ledger.Run, a *ledger.Approval) string {
-	for _, c := range run.Calls {
-		if c.Approval == a {
-			return c.ID
-		}
-	}
-	return ""
 }

@@ -220,9 +220,9 @@ func (v *renderer) grants(grants []approvals.Grant) commandAnswer {
 
 // grantBlocks are a grant with its button.
 func (v *renderer) grantBlocks(g approvals.Grant) []slack.Block {
-	b := v.confirming(button(actionRevoke, g.ID, v.t("Revoke"), slack.StyleDefault), v.t("Revoke this?"),
-		asLong(v.line(g.Body.Summary, maxSummaryChars), maxConfirmChars), v.t("Revoke"))
-	b.AccessibilityLabel = asLong(v.tf("Revoke: %s", v.line(g.Body.Summary, 50)), 75)
+	summary := v.line(g.Body.Summary, maxSummaryChars)
+	b := v.confirming(v.spoken(button(actionRevoke, g.ID, v.t("Revoke"), slack.StyleDefault), summary), v.t("Revoke this?"),
+		asLong(summary, maxConfirmChars), v.t("Revoke"))
 	return []slack.Block{richText(v.grantLine(g)), slack.NewActionBlock("grant."+g.ID, b)}
 }
 
@@ -339,8 +339,8 @@ func (v *renderer) help(operator bool) commandAnswer {
 
 // respond answers a command or a click by the address that came with it.
 func (u *UI) respond(ctx context.Context, url string, replace bool, a commandAnswer) error {
-	if url == "" {
-		return errors.New("there is no address to answer to")
+	if !u.client.owns(url) {
+		return errors.New("there is no address of Slack's to answer to")
 	}
 	opts := []slack.MsgOption{slack.MsgOptionResponseURL(url, slack.ResponseTypeEphemeral)}
 	if replace {

@@ -76,8 +76,7 @@ func (v *renderer) mayEdit(q request, a *ledger.Approval) bool {
 
 // hidesAnything tells whether something of a request is a secret that people aren't shown.
 func (v *renderer) hidesAnything(a *ledger.Approval) bool {
-	_, hits := v.redactor.Text(a.Arguments)
-	return len(hits) > 0 || v.request(a).secrets > 0 || string(v.redactor.JSON([]byte(a.Arguments))) != a.Arguments
+	return v.redactor.Hides(a.Arguments) || v.request(a).secrets > 0
 }
 
 func escapedChars(s string) (n int) {
@@ -159,7 +158,7 @@ func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 		case json.Unmarshal(o, &s) == nil && strings.TrimSpace(s) != "":
 			label = s
 		}
-		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(v.line(label, maxOptionChars), maxOptionChars)), nil)
+		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(v.line(label, maxLabel), maxLabel)), nil)
 	}
 	m := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	if at := f.Option(); at >= 0 {
@@ -167,9 +166,6 @@ func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 	}
 	return m
 }
-
-// maxOptionChars is Slack's limit for the text of an option.
-const maxOptionChars = 75
 
 // schemaOf is the schema of a run's tool, as the run's start recorded it.
 func schemaOf(started *ledger.RunStarted, tool string) json.RawMessage {

@@ -93,7 +93,7 @@ func (v *renderer) spanName(s grantSpan) string {
 	if days := int(s.long / (24 * time.Hour)); days > 0 {
 		return v.count(days, "day", "days")
 	}
-	return v.count(int(s.long/time.Hour), "hour", "hours")
+	return v.lasting(s.long)
 }
 
 // openGrant is a click on Allow for This Thread… or Allow Always….

@@ -111,7 +111,7 @@ func (u *UI) decisionsOf(ctx context.Context, by ledger.Actor) (lines []*slack.R
 		link := ""
 		for _, at := range a.Shown {
 			if at.Surface == surface {
-				link = u.client.permalink(at.Channel, at.TS, askPlace(a, past.run.Started.Place).Thread)
+				link = permalink(u.client.URL, at.Channel, at.TS, askPlace(a, past.run.Started.Place).Thread)
 				break
 			}
 		}

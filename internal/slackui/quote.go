@@ -189,6 +189,9 @@ func (u *UI) askThere(ctx, limited context.Context, s *submission, q quotation, 
 	if why := u.mayStart(limited, n); why != "" {
 		return u.renderer.lang.Recorded(why)
 	}
+	if _, paused := u.approvals.Paused(); paused {
+		return u.renderer.t("approvalbot is paused.") + " " + u.renderer.t("Nothing starts until it is resumed. Please ask again then.")
+	}
 	if !u.mayBeQuoted(limited, q) {
 		return u.renderer.t(foreignText)
 	}

@@ -82,15 +82,10 @@ func (v *renderer) took(d time.Duration) string {
 
 // lasting is a length of time that somebody has set: 2 minutes, 90 seconds.
 func (v *renderer) lasting(d time.Duration) string {
-	switch {
-	case d >= time.Hour && d%time.Hour == 0:
-		return v.count(int(d/time.Hour), "hour", "hours")
-	case d >= time.Minute && d%time.Minute == 0:
-		return v.count(int(d/time.Minute), "minute", "minutes")
-	case d >= time.Second && d%time.Second == 0:
-		return v.count(int(d/time.Second), "second", "seconds")
+	if d < time.Second || d%time.Second != 0 {
+		return v.took(d)
 	}
-	return v.took(d)
+	return v.lang.Lasting(d)
 }
 
 // recorded is a reason that the journal holds in English words, in ours where it is one that approvalbot always gives in

@@ -100,7 +100,7 @@ func New(cfg Config) *UI {
 	if redactor == nil {
 		redactor = redact.New()
 	}
-	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, url: u.client.URL, botUser: u.client.BotUser}
+	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, botUser: u.client.BotUser}
 	u.outbox = newOutbox(u.client, u.journal, u.approvals, u.renderer, u.log)
 	u.outbox.approvalsChannel, u.outbox.heard = cfg.ApprovalsChannel, u.home.heard
 	u.socket = newSocket(u.client)
