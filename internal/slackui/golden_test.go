@@ -81,6 +81,7 @@ func inApprovalsChannel() *story {
 		shell("date")(r)
 		r.Place = ledger.Place{Team: "T0TEAM", Channel: "C0GENERAL", Thread: "1.1"}
 		r.Elsewhere, r.Only = []ledger.Place{{Team: "T0TEAM", Channel: "C0OPS"}}, true
+		r.Site = "https://local.slack.test/"
 	}).shown("call_1")
 }
 
@@ -95,7 +96,6 @@ func TestUsualMessages(t *testing.T) {
 		for _, lang := range language.All {
 			t.Run(name+"/"+string(lang), func(t *testing.T) {
 				v := rendererIn(lang)
-				v.url = "https://local.slack.test/"
 				r := render(v)
 				raw, err := json.Marshal(r.blocks)
 				if err == nil {
