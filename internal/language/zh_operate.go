@@ -21,6 +21,7 @@ var zhOperate = map[string]string{
 	"It was paused already, by %s, %s.": "已处于暂停状态，由 %s 于 %s 暂停。",
 	"Paused. No run starts, nobody is asked, and nothing can be approved until it is resumed. The channels are told.": "已暂停。恢复之前，不会启动任何任务，不会征求批准，也无法批准任何请求。已通知相关频道。",
 	"%s may go on with what needs no approval.":                                 "%s可继续执行无需批准的操作。",
+	"approvalbot is paused.":                                                    "approvalbot 已暂停。",
 	"It isn't paused.":                                                          "当前并未暂停。",
 	"Resumed. It had been paused by %s, %s. What waited starts now.":            "已恢复。此前由 %s 于 %s 暂停。等待中的消息现在开始处理。",
 	"%s stopped; %s could not be stopped. Please try again.":                    "已停止%s；%s无法停止。请重试。",
