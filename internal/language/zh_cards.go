@@ -74,8 +74,7 @@ var zhCards = map[string]string{
 	"Allow for This Thread…": "在此消息列中允许…",
 	"Allow Always…":          "始终允许…",
 	"Stop the Run":           "停止本次任务",
-
-	"Approve this?": "要批准吗？", "High risk. Approve this?": "高风险。要批准吗？",
+	"Approve this?":          "要批准吗？", "High risk. Approve this?": "高风险。要批准吗？",
 
 	// how it ended
 	"No decision is recorded.":                         "没有记录到决定。",
@@ -131,22 +130,21 @@ var zhCards = map[string]string{
 	"The request is too long for this window and the file with its full text could not be sent (%s). Without it there is nothing to approve here; you can still deny.": "请求太长，此窗口无法显示，而包含全文的文件又无法发送（%s）。看不到全文就无法在此批准，但仍然可以拒绝。",
 
 	// what one person is told
-	"You approved this: *{what}*. The card shows how it goes on.": "你批准了：*{what}*。后续进展会显示在卡片上。",
-	"You denied this: *{what}*. It will not be performed.":        "你拒绝了：*{what}*。它不会被执行。",
-	"You approved this: *{what}*.":                                "你批准了：*{what}*。",
-	"You have approved this already: *{what}*.":                   "你已经批准过：*{what}*。",
-	"1 more is needed before it is performed.":                    "还需要 1 人批准才会执行。",
-	"%d more are needed before it is performed.":                  "还需要 %d 人批准才会执行。",
-	"You have approved this already; 1 more is needed.":           "你已经批准过；还需要 1 人批准。",
-	"You have approved this already; %d more are needed.":         "你已经批准过；还需要 %d 人批准。",
-
-	"Those who can: %s.": "可以这样做的人：%s。",
-	"Already decided: %s approved this, %s. Your click changed nothing.":                 "已有决定：%s 于 %s 批准。你的点击没有改变任何内容。",
-	"Already decided: %s denied this, %s. Your click changed nothing.":                   "已有决定：%s 于 %s 拒绝。你的点击没有改变任何内容。",
-	"This request is over, %s: %s It was not performed, and your click changed nothing.": "此请求已于 %s 结束：%s它没有被执行，你的点击没有改变任何内容。",
-	"Nobody answered in time":   "无人及时回应",
-	"nobody could be asked: %s": "无法征求任何人的批准：%s",
-	"The run was stopped":       "本次任务已停止",
+	"You approved this: *{what}*. The card shows how it goes on.":                                             "你批准了：*{what}*。后续进展会显示在卡片上。",
+	"You denied this: *{what}*. It will not be performed.":                                                    "你拒绝了：*{what}*。它不会被执行。",
+	"You approved this: *{what}*.":                                                                            "你批准了：*{what}*。",
+	"You have approved this already: *{what}*.":                                                               "你已经批准过：*{what}*。",
+	"1 more is needed before it is performed.":                                                                "还需要 1 人批准才会执行。",
+	"%d more are needed before it is performed.":                                                              "还需要 %d 人批准才会执行。",
+	"You have approved this already; 1 more is needed.":                                                       "你已经批准过；还需要 1 人批准。",
+	"You have approved this already; %d more are needed.":                                                     "你已经批准过；还需要 %d 人批准。",
+	"Those who can: %s.":                                                                                      "可以这样做的人：%s。",
+	"Already decided: %s approved this, %s. Your click changed nothing.":                                      "已有决定：%s 于 %s 批准。你的点击没有改变任何内容。",
+	"Already decided: %s denied this, %s. Your click changed nothing.":                                        "已有决定：%s 于 %s 拒绝。你的点击没有改变任何内容。",
+	"This request is over, %s: %s It was not performed, and your click changed nothing.":                      "此请求已于 %s 结束：%s它没有被执行，你的点击没有改变任何内容。",
+	"Nobody answered in time":                                                                                 "无人及时回应",
+	"nobody could be asked: %s":                                                                               "无法征求任何人的批准：%s",
+	"The run was stopped":                                                                                     "本次任务已停止",
 	"I can't record this, so nothing is approved. The buttons stay; try again.":                               "无法记录，因此没有批准任何内容。按钮仍然保留，请重试。",
 	"I can't record this, so nothing is stopped yet. The button stays; try again.":                            "无法记录，因此尚未停止任何内容。按钮仍然保留，请重试。",
 	"I don't know this request, so nothing was changed.":                                                      "找不到此请求，因此没有改变任何内容。",
@@ -156,11 +154,10 @@ var zhCards = map[string]string{
 	"This click came from another workspace or app, so nothing was decided.":                                  "此点击来自其他工作区或应用，因此没有作出任何决定。",
 	"I don't know this request: it isn't in my records, so it can't be decided here. Nothing was done.":       "找不到此请求：记录中没有它，因此无法在此作出决定。没有执行任何操作。",
 	"I don't know this run: it isn't in my records, so there is nothing to stop.":                             "找不到本次任务：记录中没有它，因此没有可停止的内容。",
-
-	"This request was posted twice by mistake. The other card counts.":                  "此请求被误发了两次，以另一张卡片为准。",
-	"There is too much going on, so nothing was decided. Please try again in a moment.": "当前太忙，因此没有作出任何决定。请稍后重试。",
-	"This request is over; the card shows how it ended.":                                "此请求已结束；卡片上显示了结果。",
-	"The request could not be opened in time. Please click Review again.":               "未能及时打开请求。请再次点击“查看全文”。",
+	"This request was posted twice by mistake. The other card counts.":                                        "此请求被误发了两次，以另一张卡片为准。",
+	"There is too much going on, so nothing was decided. Please try again in a moment.":                       "当前太忙，因此没有作出任何决定。请稍后重试。",
+	"This request is over; the card shows how it ended.":                                                      "此请求已结束；卡片上显示了结果。",
+	"The request could not be opened in time. Please click Review again.":                                     "未能及时打开请求。请再次点击“查看全文”。",
 
 	// the test card
 	"A test of approvalbot: nothing is asked":                                        "approvalbot 测试：没有任何请求",
