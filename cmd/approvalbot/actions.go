@@ -17,7 +17,6 @@ import (
 	"approvalbot/internal/agent"
 	"approvalbot/internal/approvals"
 	"approvalbot/internal/language"
-	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/redact"
 	"approvalbot/internal/slackui"
@@ -278,7 +277,7 @@ func (c actionsCheckCmd) card(w io.Writer, a *actions.Action, args json.RawMessa
 	}
 	text := slackui.Mockup{
 		Tool: a.Name(), Arguments: string(args), Digest: hex.EncodeToString(sum[:]), Reason: d.Reason, Rule: d.Rule,
-		Preview:   ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
+		Preview:   agent.PreviewOf(p),
 		Approvers: approvers, Unnamed: "those of APPROVALBOT_APPROVERS", Quorum: max(c.said.Quorum, d.Wanted.Quorum), Timeout: cmp.Or(d.Wanted.Timeout, c.said.Timeout),
 		Risk: string(d.Wanted.Risk), Confirm: d.Wanted.Confirm, Cwd: cmp.Or(p.Dir, "the workspace"),
 	}.Text(r)

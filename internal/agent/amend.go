@@ -72,7 +72,7 @@ func (r *run) amendment(ctx context.Context, ask *ledger.ApprovalRequested, e ap
 		return nil, refused("The policy forbids the changed call: %s", sentence(firstOf(d.Reason, "no reason was given")))
 	}
 	m := &approvals.Amendment{
-		Edit: e, Preview: previewOf(p), Reason: d.Reason, Rule: d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
+		Edit: e, Preview: PreviewOf(p), Reason: d.Reason, Rule: d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
 		PolicyHash: rules.Hash(), Approvers: d.Approvers, Quorum: d.Quorum,
 	}
 	m.Arguments = string(args)
@@ -84,9 +84,9 @@ func (r *run) amendment(ctx context.Context, ask *ledger.ApprovalRequested, e ap
 	return m, r.annotate(ctx, ask.Tool, ask.ToolHash, &m.Preview)
 }
 
-// previewOf is a tool's preview as it is recorded.
-func previewOf(p tools.Preview) ledger.Preview {
-	return ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes}
+// PreviewOf is a tool's preview as it is recorded.
+func PreviewOf(p tools.Preview) ledger.Preview {
+	return ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes, RunsAs: p.RunsAs}
 }
 
 // member finds, in what a schema says of arguments, the one that it is about.
