@@ -79,7 +79,7 @@ func TestDevEndsWell(t *testing.T) {
 		if err := p.Wait(); err != nil || !ready {
 			t.Errorf("%v: ready: %v, it ended with %v\n%s", sig, ready, err, p.stderr.String())
 		}
-		mustSay(t, p.stderr.String(), "level=WARN", "did you mean APPROVALBOT_QUORUM?")
+		mustSay(t, p.stderr.String(), "level=WARN", "did you mean APPROVALBOT_QUORUM?", "Now open http://127.0.0.1:", "/ and send: @approvalbot read README.md\n")
 		if n := strings.Count(p.stderr.String(), "no effect"); n != 1 {
 			t.Errorf("%d names are said to have no effect:\n%s", n, p.stderr.String())
 		}
