@@ -118,9 +118,11 @@ func (r *run) offers(t target, args json.RawMessage, surfaces []string) (offers 
 // editable tells whether people can be shown a form for a call.
 func (r *run) editable(name string, args json.RawMessage) bool {
 	tool, ok := r.tools.Get(name)
-	if !ok || r.asked != nil || r.Hides != nil && r.Hides(string(args)) {
-		return false
-	}
+	return ok && r.asked == nil && (r.Hides == nil || !r.Hides(string(args))) && Editable(tool, args)
+}
+
+// Editable tells whether a form can show all that a call's arguments are.
+func Editable(tool tools.Tool, args json.RawMessage) bool {
 	schema, err := tool.Spec().Schema()
 	if err != nil {
 		return false
