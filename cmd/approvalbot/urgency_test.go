@@ -224,7 +224,7 @@ func TestGivenMoreTime(t *testing.T) {
 		}
 		mustSay(t, w.card(thread).text, "the latest there can be")
 		w.pass(30 * time.Minute)
-		mustSay(t, w.card(thread).text, "obody answered within 35 minutes")
+		mustSay(t, w.card(thread).text, "Nobody answered until")
 		w.deniedOnce("timeout")
 		mustSay(t, w.audit(w.runs()[0].ID), "more time")
 	})

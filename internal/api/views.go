@@ -98,7 +98,7 @@ type request struct {
 func (v views) request(run, session, call string, b *ledger.ApprovalRequested, at time.Time) *request {
 	args, hidden := v.arguments(b.Arguments)
 	p := b.Preview
-	p.Summary, p.Target, p.Body = v.text(p.Summary), v.text(p.Target), v.text(p.Body)
+	p.Summary, p.Target, p.Body, p.RunsAs = v.text(p.Summary), v.text(p.Target), v.text(p.Body), v.text(p.RunsAs)
 	p.Notes = nil // of the journal's own
 	for _, note := range b.Preview.Notes {
 		p.Notes = append(p.Notes, v.text(note))

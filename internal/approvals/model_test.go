@@ -248,7 +248,7 @@ func (m *machine) doRead(t *rapid.T) {
 		t.Fatal(err)
 	}
 	for _, s := range m.Pending("") {
-		if diff := cmp.Diff(run.Approval(s.ID), &s.Ask, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(run.Asked(s.ID).Approval, &s.Ask, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal("the journal read again (-) is not what is in memory (+):", diff)
 		}
 	}

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/api":       {"approvals", "ledger", "policy", "redact"},
 	"internal/metrics":   {"ledger"},
 	"internal/audit":     {"agent", "ledger", "model", "redact", "slackui"},
-	"internal/approvals": {"language", "ledger"},
+	"internal/approvals": {"ledger"},
 
 	"internal/ledger":            {},
 	"internal/fields":            {}, // a schema as a form

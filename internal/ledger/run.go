@@ -27,7 +27,7 @@ type Run struct {
 	Erased    int      // events whose bodies were erased; of a run that was pruned, all of them
 
 	calls map[string]*Call
-	asks  map[string]*Approval
+	asks  map[string]*Call
 }
 
 // A Round is one sample of the model.
@@ -304,8 +304,8 @@ type Posted struct {
 // Call finds a call by its toolCallId; nil if there is none.
 func (r *Run) Call(id string) *Call { return r.calls[id] }
 
-// Approval finds an ask by its approvalId; nil if there is none.
-func (r *Run) Approval(id string) *Approval { return r.asks[id] }
+// Asked finds the call that people were asked about by the approvalId; nil if there is none. It has an Approval.
+func (r *Run) Asked(approval string) *Call { return r.asks[approval] }
 
 // Status is where the run stands.
 func (r *Run) Status() RunStatus {
@@ -384,7 +384,7 @@ func (r *Run) applyModel(e Event, b *ModelCompleted) {
 // add takes in a new call; nil if there is one with its id.
 func (r *Run) add(tc ToolCall, round int) *Call {
 	if r.calls == nil {
-		r.calls, r.asks = map[string]*Call{}, map[string]*Approval{}
+		r.calls, r.asks = map[string]*Call{}, map[string]*Call{}
 	}
 	if r.calls[tc.ID] != nil {
 		return nil // ids are made unique before they are recorded; the first one keeps its history
@@ -424,7 +424,7 @@ func (r *Run) applyCall(e Event) {
 		if c.Approval == nil {
 			c.Approval = &Approval{}
 			c.Approval.Apply(e)
-			r.asks[b.Approval] = c.Approval
+			r.asks[b.Approval] = c
 			c.move(ApprovalRequest)
 		}
 	case *ApprovalShown, *ApprovalVoted, *ApprovalAmended, *ApprovalExtended, *ApprovalReminded, *ApprovalEscalated,

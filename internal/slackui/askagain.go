@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -26,9 +27,9 @@ const (
 	alreadyAskedFormat = "%s has had this asked again already. Look further down in the thread."
 )
 
-// lost tells whether an ask ended without anybody's having a say, so that it can be asked again: its time ran out, or
-// approvalbot ended while it waited.
-func lost(a *ledger.Approval) bool {
+// lost tells whether an ask of a run ended without anybody's having a say, so that it can be asked again: its time ran out,
+// or approvalbot ended while it waited. A run that somebody stopped had a say, also where a restart came before its end.
+func lost(run *ledger.Run, a *ledger.Approval) bool {
 	if a.Resolved == nil || !slices.Contains(a.Offers, ledger.OfferAskAgain) {
 		return false
 	}
@@ -36,23 +37,23 @@ func lost(a *ledger.Approval) bool {
 	case ledger.SourceTimeout:
 		return true
 	case ledger.SourceAbort: // who stops a run is named first, and is never called so
-		return a.Resolved.By == nil && strings.HasPrefix(strings.ToLower(a.Resolved.Reason), "approvalbot ")
+		return a.Resolved.By == nil && run.Stop == nil && strings.HasPrefix(strings.ToLower(a.Resolved.Reason), "approvalbot ")
 	}
 	return false
 }
 
 // askAgain is what a card offers whose ask was lost, or who had it asked again; nil: nothing.
-func (v *renderer) askAgain(q request, a *ledger.Approval) slack.Block {
+func (v *renderer) askAgain(q request, run *ledger.Run, a *ledger.Approval) slack.Block {
 	if by := a.AskedAgain; by != nil {
 		p := v.phrase().form("Asked again by {who}, {at}.", slots{
 			"who": func(p *phrase) { p.who(by.By) }, "at": func(p *phrase) { p.at(by.At) },
 		})
 		return richText(paragraph(p.elements...))
 	}
-	if !lost(a) {
+	if !lost(run, a) {
 		return nil
 	}
-	b := about(button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault), q.summary)
+	b := v.spoken(button(actionAskAgain, a.Approval, v.t("Ask Again"), slack.StyleDefault), q.summary)
 	return slack.NewActionBlock(a.Approval+".again", b)
 }
 
@@ -65,7 +66,11 @@ func (u *UI) askAgain(ctx context.Context, c *click) {
 		return
 	}
 	limited = u.aboutSubject(limited, s)
-	run, a, err := u.past(limited, c.value)
+	run, call, err := u.past(limited, c.value)
+	var a *ledger.Approval
+	if call != nil {
+		a = call.Approval
+	}
 	switch {
 	case err != nil:
 		u.logger(ctx).Error("a click could not be looked up", "error", err)
@@ -74,7 +79,7 @@ func (u *UI) askAgain(ctx context.Context, c *click) {
 	case a != nil && a.Resolved != nil && a.Resolved.Source == ledger.SourceUser:
 		u.refuse(ctx, c, u.renderer.t(answeredMeanwhile))
 		return
-	case a == nil || !lost(a):
+	case a == nil || !lost(run, a):
 		u.refuse(ctx, c, u.renderer.t(notAskedAgain))
 		return
 	case a.AskedAgain != nil:
@@ -83,14 +88,19 @@ func (u *UI) askAgain(ctx context.Context, c *click) {
 	}
 	place := run.Started.Place
 	if why := u.mayStart(limited, remark{team: c.by.Team, user: c.by.ID, channel: place.Channel, direct: strings.HasPrefix(place.Channel, "D")}); why != "" {
-		u.refuse(ctx, c, escape(why))
+		u.refuse(ctx, c, escape(u.renderer.lang.Recorded(why)))
 		return
 	}
-	u.receiveAgain(ctx, limited, c, run, a)
+	if p, paused := u.approvals.Paused(); paused {
+		u.refuse(ctx, c, u.renderer.pausedSentence(p, false))
+		return
+	}
+	u.receiveAgain(ctx, limited, c, run, call)
 }
 
 // receiveAgain starts the run, and writes onto the card who had it started.
-func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Run, a *ledger.Approval) {
+func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Run, call *ledger.Call) {
+	a := call.Approval
 	c.by.Name = u.userName(limited, c.by.ID)
 	message, err := u.agent.Receive(limited, ledger.Event{Session: run.Session, Actor: c.by, Body: again(run, a)})
 	if e, before := errors.AsType[*ledger.ConflictError](err); before {
@@ -98,7 +108,7 @@ func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Ru
 	}
 	if err == nil {
 		_, err = u.journal.Append(context.WithoutCancel(limited), ledger.Event{
-			Session: run.Session, Run: run.ID, Call: callAsked(run, a), Actor: message.Actor,
+			Session: run.Session, Run: run.ID, Call: call.ID, Actor: message.Actor,
 			Body: &ledger.ApprovalAskedAgain{Approval: a.Approval, Message: message.Seq},
 		})
 	}
@@ -117,7 +127,23 @@ func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Ru
 		return
 	}
 	u.threads.add(run.Session)
-	u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
+	u.beside(ctx, "restate/"+c.value, func(ctx context.Context) {
+		u.restate(ctx, c)
+		u.restateOthers(ctx, c)
+	})
+}
+
+// restateOthers takes the button from the other messages of the ask that the outbox has done with.
+func (u *UI) restateOthers(ctx context.Context, c *click) {
+	b, err := u.pastBook(ctx, c.value)
+	if err != nil || b == nil {
+		return
+	}
+	for _, t := range b.byAsk[c.value] {
+		if t.stands() && t.gone == "" && t.ts != c.ts && !u.outbox.keeps(t.Thing) {
+			u.override(ctx, t.channel, t.ts, b.render(t, u.renderer, time.Now()).rendering)
+		}
+	}
 }
 
 func (u *UI) askedBefore(ctx context.Context, c *click, by ledger.Actor) {
@@ -144,14 +170,4 @@ func again(run *ledger.Run, a *ledger.Approval) *ledger.MessageReceived {
 		Again: a.Approval,
 		Text:  fmt.Sprintf("An earlier request for approval, %s, %s. Somebody would answer it now. If it is still wanted, make the same call again, so that people are asked again; if not, say so and do nothing.", what, why),
 	}
-}
-
-// callAsked is the id of the call that an ask of a run is about.
-func callAsked(run *ledger.Run, a *ledger.Approval) string {
-	for _, c := range run.Calls {
-		if c.Approval == a {
-			return c.ID
-		}
-	}
-	return ""
 }

@@ -171,10 +171,10 @@ func button(action, value, label string, style slack.Style) *slack.ButtonBlockEl
 // value of an option in a menu.
 const maxLabel = 75
 
-// about says to a screen reader what a button is about: several cards have buttons that look alike. It begins with what
+// spoken says to a screen reader what a button is about: several cards have buttons that look alike. It begins with what
 // stands on the button, for those who speak it. What is named was made visible before.
-func about(b *slack.ButtonBlockElement, what string) *slack.ButtonBlockElement {
-	b.AccessibilityLabel = asLong(b.Text.Text+": "+what, maxLabel)
+func (v *renderer) spoken(b *slack.ButtonBlockElement, what string) *slack.ButtonBlockElement {
+	b.AccessibilityLabel = asLong(b.Text.Text+v.t(": ")+what, maxLabel)
 	return b
 }
 

@@ -168,7 +168,7 @@ func (v *renderer) buttons(q request, a *ledger.Approval, run *ledger.Run, whole
 	if whole {
 		return v.decisions(q, a, run, q.approvable(a))
 	}
-	review := about(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), q.summary)
+	review := v.spoken(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), q.summary)
 	return append([]slack.BlockElement{review}, v.decisions(q, a, run, false)...)
 }
 
@@ -179,8 +179,8 @@ func (v *renderer) decisions(q request, a *ledger.Approval, run *ledger.Run, dec
 		b = append(b, v.approve(q, a))
 	}
 	b = append(b,
-		about(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary),
-		about(button(actionDenyWith, a.Approval, v.t("Deny with Reason…"), slack.StyleDefault), q.summary))
+		v.spoken(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary),
+		v.spoken(button(actionDenyWith, a.Approval, v.t("Deny with Reason…"), slack.StyleDefault), q.summary))
 	if more := v.more(q, a, run, decidable); more != nil {
 		b = append(b, more)
 	}
@@ -426,7 +426,7 @@ func (v *renderer) endedCard(q request, c *ledger.Call, run *ledger.Run, m room)
 	content = append(content, v.whoseAction(run)...)
 	content = append(content, v.askedBy(c.Approval, run))
 	blocks := []slack.Block{richText(content...)}
-	if again := v.askAgain(q, c.Approval); again != nil {
+	if again := v.askAgain(q, run, c.Approval); again != nil {
 		blocks = append(blocks, again)
 	}
 	return append(blocks, note(v.reference(c.Approval)))

@@ -179,8 +179,8 @@ func (u *UI) subject(ctx context.Context, c *click) (subject, bool, error) {
 
 // pastBook is a book of nothing but the run of an ask that isn't in memory any more (or not yet); nil: there is none.
 func (u *UI) pastBook(ctx context.Context, approval string) (*book, error) {
-	run, a, err := u.past(ctx, approval)
-	if err != nil || a == nil {
+	run, call, err := u.past(ctx, approval)
+	if err != nil || call == nil {
 		return nil, err
 	}
 	b := newBook()
@@ -194,7 +194,7 @@ func (u *UI) aboutSubject(ctx context.Context, s subject) context.Context {
 }
 
 // past reads an ask from the journal, whose run isn't in memory any more (or not yet).
-func (u *UI) past(ctx context.Context, approval string) (*ledger.Run, *ledger.Approval, error) {
+func (u *UI) past(ctx context.Context, approval string) (*ledger.Run, *ledger.Call, error) {
 	e, ok, err := u.journal.Claimed(ctx, ledger.ClaimApproval(approval))
 	if err != nil || !ok {
 		return nil, nil, err
@@ -203,7 +203,7 @@ func (u *UI) past(ctx context.Context, approval string) (*ledger.Run, *ledger.Ap
 	if err != nil || !ok || run.Started == nil {
 		return nil, nil, err
 	}
-	return run, run.Approval(approval), nil
+	return run, run.Asked(approval), nil
 }
 
 // belongs tells whether a click in a message is on one that carries the ask that it names. One whose post hasn't been

@@ -110,10 +110,15 @@ func (u *UI) subcommand(ctx context.Context, by ledger.Actor, raw string) (comma
 		}
 	}
 	answer, err := u.commandHelp(ctx, by, "")
-	first := u.renderer.tf("There is no %s. What there is:", "`"+escape(strings.ReplaceAll(u.renderer.line(unescape(name), 40), "`", "'"))+"`")
-	answer.Text = first
-	answer.Blocks = append([]slack.Block{sentenceBlock(first)}, answer.Blocks...)
-	return answer, err
+	return u.renderer.unknownCommand(name, answer), err
+}
+
+// unknownCommand is the help for somebody who wanted something else.
+func (v *renderer) unknownCommand(name string, help commandAnswer) commandAnswer {
+	first := v.tf("There is no %s. What there is:", "`"+escape(strings.ReplaceAll(v.line(unescape(name), 40), "`", "'"))+"`")
+	help.Text = first
+	help.Blocks = append([]slack.Block{sentenceBlock(first)}, help.Blocks...)
+	return help
 }
 
 // listed is a list as an answer, with a sentence above it and one where there is more.
@@ -191,28 +196,33 @@ func (v *renderer) pausedNote(p *approvals.Pause) string {
 func (u *UI) commandGrants(ctx context.Context, by ledger.Actor, _ string) (commandAnswer, error) {
 	_, no := u.approvals.MayOperate(ctx, by)
 	grants := u.grantsFor(ctx, by, no == nil)
-	v := u.renderer
+	return u.renderer.grants(grants), nil
+}
+
+// grants is a list of grants as an answer.
+func (v *renderer) grants(grants []approvals.Grant) commandAnswer {
 	if len(grants) == 0 {
-		return v.answerOf(v.t("Nothing is allowed in advance that concerns you.")), nil
+		return v.answerOf(v.t("Nothing is allowed in advance that concerns you."))
 	}
 	head := v.tf("%s in advance:", v.count(len(grants), "thing is allowed", "things are allowed"))
 	a := commandAnswer{Type: slack.ResponseTypeEphemeral, Text: head, Blocks: []slack.Block{richText(paragraph(bold(head)))}}
 	for i, g := range grants {
 		next := append(a.Blocks[:len(a.Blocks):len(a.Blocks)], v.grantBlocks(g)...)
-		if i == 15 || !fits(next) {
-			a.Blocks = append(a.Blocks, richText(paragraph(text(v.tf("And %d more.", len(grants)-i)))))
+		rest := richText(paragraph(text(v.tf("And %d more.", len(grants)-i))))
+		if i == 15 || !fits(append(next, rest)) {
+			a.Blocks = append(a.Blocks, rest)
 			break
 		}
 		a.Blocks = next
 	}
-	return a, nil
+	return a
 }
 
 // grantBlocks are a grant with its button.
 func (v *renderer) grantBlocks(g approvals.Grant) []slack.Block {
-	b := v.confirming(button(actionRevoke, g.ID, v.t("Revoke"), slack.StyleDefault), v.t("Revoke this?"),
-		asLong(v.line(g.Body.Summary, maxSummaryChars), maxConfirmChars), v.t("Revoke"))
-	b.AccessibilityLabel = asLong(v.tf("Revoke: %s", v.line(g.Body.Summary, 50)), 75)
+	summary := v.line(g.Body.Summary, maxSummaryChars)
+	b := v.confirming(v.spoken(button(actionRevoke, g.ID, v.t("Revoke"), slack.StyleDefault), summary), v.t("Revoke this?"),
+		asLong(summary, maxConfirmChars), v.t("Revoke"))
 	return []slack.Block{richText(v.grantLine(g)), slack.NewActionBlock("grant."+g.ID, b)}
 }
 
@@ -305,14 +315,18 @@ func (u *UI) commandResume(ctx context.Context, by ledger.Actor, _ string) (comm
 
 // commandHelp says what there is; pause and resume to those who may.
 func (u *UI) commandHelp(ctx context.Context, by ledger.Actor, _ string) (commandAnswer, error) {
-	v := u.renderer
+	_, no := u.approvals.MayOperate(ctx, by)
+	return u.renderer.help(no == nil), nil
+}
+
+func (v *renderer) help(operator bool) commandAnswer {
 	lines := [][2]string{
 		{"/approvals mine", v.t("what waits for your approval; also without a word")},
 		{"/approvals all", v.t("every open request in your conversations")},
 		{"/approvals grants", v.t("what is allowed in advance, with Revoke")},
 		{"/approvals stop RUN", v.t("stops a run; the beginning of its id will do, and without one they are listed")},
 	}
-	if _, err := u.approvals.MayOperate(ctx, by); err == nil {
+	if operator {
 		lines = append(lines, [2]string{"/approvals pause REASON", v.t("nothing new starts and nothing can be approved; said in the channels")},
 			[2]string{"/approvals resume", v.t("ends the pause")})
 	}
@@ -320,13 +334,13 @@ func (u *UI) commandHelp(ctx context.Context, by ledger.Actor, _ string) (comman
 	for _, l := range lines {
 		fmt.Fprintf(&out, "`%s` · %s\n", l[0], l[1])
 	}
-	return v.answerOf(strings.TrimSpace(out.String())), nil
+	return v.answerOf(strings.TrimSpace(out.String()))
 }
 
 // respond answers a command or a click by the address that came with it.
 func (u *UI) respond(ctx context.Context, url string, replace bool, a commandAnswer) error {
-	if url == "" {
-		return errors.New("there is no address to answer to")
+	if !u.client.owns(url) {
+		return errors.New("there is no address of Slack's to answer to")
 	}
 	opts := []slack.MsgOption{slack.MsgOptionResponseURL(url, slack.ResponseTypeEphemeral)}
 	if replace {

@@ -394,15 +394,11 @@ func (u *UI) pastOf(ctx context.Context, approval string) (pastAsk, bool) {
 	if ok {
 		return known, true
 	}
-	run, a, err := u.past(ctx, approval)
-	if err != nil || a == nil {
+	run, call, err := u.past(ctx, approval)
+	if err != nil || call == nil {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			u.logger(ctx).Warn("what was decided could not be read", "approval", approval, "error", err)
 		}
-		return pastAsk{}, false
-	}
-	call := run.Call(callAsked(run, a))
-	if call == nil {
 		return pastAsk{}, false
 	}
 	if run.Finished != nil {

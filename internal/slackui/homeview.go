@@ -111,7 +111,7 @@ func (u *UI) decisionsOf(ctx context.Context, by ledger.Actor) (lines []*slack.R
 		link := ""
 		for _, at := range a.Shown {
 			if at.Surface == surface {
-				link = u.client.permalink(at.Channel, at.TS, askPlace(a, past.run.Started.Place).Thread)
+				link = permalink(u.client.URL, at.Channel, at.TS, askPlace(a, past.run.Started.Place).Thread)
 				break
 			}
 		}
@@ -223,19 +223,15 @@ func (v *renderer) homeAsk(run *ledger.Run, c *ledger.Call, link string, paused 
 	card := v.pendingCard(q, c, run, a.Until(), usualRoom.half(), whole)
 	blocks := slices.DeleteFunc(card, func(b slack.Block) bool { return b.BlockType() == slack.MBTAction })
 	var buttons []slack.BlockElement
-	label := func(b *slack.ButtonBlockElement, said string) *slack.ButtonBlockElement {
-		b.AccessibilityLabel = asLong(said, 75) // on one page, they look alike
-		return b
-	}
 	if whole && q.approvable(a) && !paused {
 		b := v.approve(q, a)
 		b.Style = slack.StyleDefault // a page has several of them
-		buttons = append(buttons, label(b, v.tf("Approve: %s", short(q.summary, 55))))
+		buttons = append(buttons, b)
 	}
 	if !whole {
-		buttons = append(buttons, label(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), v.tf("Review: %s", short(q.summary, 55))))
+		buttons = append(buttons, v.spoken(button(actionReview, a.Approval, v.t("Review"), slack.StyleDefault), q.summary))
 	}
-	buttons = append(buttons, label(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), v.tf("Deny: %s", short(q.summary, 55))))
+	buttons = append(buttons, v.spoken(button(actionDeny, a.Approval, v.t("Deny"), slack.StyleDefault), q.summary))
 	if link != "" {
 		where := "<" + escape(link) + "|" + v.t("Open it in its conversation") + ">"
 		if at := askPlace(a, run.Started.Place).Channel; channelID.MatchString(at) { // the card says "this channel"
@@ -269,7 +265,7 @@ func (v *renderer) operationsBlocks(p page) []slack.Block {
 		if err := c.Err(); err != nil {
 			state = v.line(err.Error(), maxReasonChars)
 		}
-		health.say(v.line(c.Name, maxNameChars) + ": " + state + "\n")
+		health.say(v.line(c.Name, maxNameChars) + v.t(": ") + state + "\n")
 	}
 	waiting := 0
 	for _, n := range slices.Sorted(maps.Values(p.backlog)) {

@@ -2,10 +2,8 @@ package slackui
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -103,7 +101,7 @@ func (v *renderer) nudge(run *ledger.Run, c *ledger.Call, id string) (out render
 	q := v.request(a)
 	out.text = fallback(v.tf("Still waiting for an answer, %s left: %s", v.timeLeft(a, n), q.summary))
 	about := []element{bold(q.summary)}
-	if link := v.cardLink(a); link != "" {
+	if link := cardLink(a); link != "" {
 		about = append(about, text(" · "), slack.NewRichTextSectionLinkElement(link, v.t("Open the request"), nil))
 	}
 	out.blocks = []slack.Block{richText(paragraph(p.elements...), paragraph(about...))}
@@ -176,16 +174,16 @@ func (v *renderer) timeLeft(a *ledger.Approval, n nudge) string {
 }
 
 // cardLink is the address of the card in Slack; empty while it isn't known.
-func (v *renderer) cardLink(a *ledger.Approval) string {
+func cardLink(a *ledger.Approval) string {
 	for _, s := range a.Shown {
-		if s.Surface != surface || v.url == "" {
+		if s.Surface != surface {
 			continue
 		}
-		link := fmt.Sprintf("%sarchives/%s/p%s", v.url, s.Channel, strings.Replace(s.TS, ".", "", 1))
-		if a.Place.Thread != "" && s.Channel == a.Place.Channel {
-			link += fmt.Sprintf("?thread_ts=%s&cid=%s", a.Place.Thread, s.Channel)
+		thread := ""
+		if s.Channel == a.Place.Channel {
+			thread = a.Place.Thread
 		}
-		return link
+		return permalink(a.Site, s.Channel, s.TS, thread)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package slackui
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func urgentStory(command string, change func(*ledger.ApprovalRequested)) (*story
 	s.calls("", toolCall("call_1", "shell", string(raw)))
 	s.ask("call_1", func(q *ledger.ApprovalRequested) {
 		q.Preview = ledger.Preview{Kind: "command", Summary: "Run " + command, Target: "sh", Body: command}
-		q.Place = ledger.Place{Team: "T0TEAM", Channel: "C0GENERAL", Thread: "1.1"}
+		q.Place, q.Site = ledger.Place{Team: "T0TEAM", Channel: "C0GENERAL", Thread: "1.1"}, "https://local.slack.test/"
 		q.Approvers, q.Timeout, q.MoreTime = []string{"U0BOB", "S0CALL", "channel"}, 10*time.Minute, 15*time.Minute
 		q.Offers = []ledger.Offer{ledger.OfferMoreTime, ledger.OfferAskAgain}
 		q.Escalate = []ledger.Escalation{{After: 6 * time.Minute, Approvers: []string{"U0CAROL", "S0LEADS"}}}
@@ -42,7 +43,6 @@ func urgentStory(command string, change func(*ledger.ApprovalRequested)) (*story
 func TestNudges(t *testing.T) {
 	s, id := urgentStory("printf ok > proof.txt", nil)
 	v := testRenderer()
-	v.url = "https://local.slack.test/"
 	c := s.call("call_1")
 	want := map[string]struct {
 		says  string
@@ -100,7 +100,6 @@ func TestNudgesAfterTheEnd(t *testing.T) {
 		c := s.call("call_1")
 		for _, n := range nudges(c.Approval) {
 			v := testRenderer()
-			v.url = "https://local.slack.test/"
 			out, final := v.nudge(&s.run, c, n.id())
 			again, _ := anyones.nudge(&s.run, c, n.id())
 			shown := checkMessage(out).shown.String()
@@ -167,6 +166,9 @@ func TestAskAgainOnTheCard(t *testing.T) {
 		if got := fmt.Sprint(card().actions); strings.Contains(got, actionAskAgain) != offered {
 			t.Errorf("%s: offered %s, want %t", reason, got, offered)
 		}
+		if s.run.Stop = (&ledger.StopRequest{By: carol}); source == ledger.SourceAbort && slices.Contains(card().actions, actionAskAgain) {
+			t.Errorf("%s: offered although somebody stopped the run", reason)
+		}
 		s.add("call_1", carol, &ledger.ApprovalAskedAgain{Approval: id, Message: 99})
 		if checked := card(); len(checked.actions) != 0 || !strings.Contains(checked.shown.String(), "Asked again by") {
 			t.Errorf("%s: after it was asked again: %v %s", reason, checked.actions, checked.shown.String())
@@ -198,7 +200,7 @@ func TestUrgencyProperty(t *testing.T) {
 		}
 		for _, l := range language.All {
 			v := testRenderer()
-			v.lang, v.url = l, "https://local.slack.test/"
+			v.lang = l
 			all := []rendering{v.card(&s.run, s.call("call_1"), time.Time{})}
 			for _, n := range nudges(s.call("call_1").Approval) {
 				out, _ := v.nudge(&s.run, s.call("call_1"), n.id())

@@ -162,12 +162,9 @@ func (v *renderer) waiting(w waiter) rendering {
 
 // labelled adds what a screen reader says of a button, where its label doesn't say all.
 func labelled(b *slack.ButtonBlockElement, label string) *slack.ButtonBlockElement {
-	b.AccessibilityLabel = cutShown(label, maxLabelChars)
+	b.AccessibilityLabel = asLong(label, maxLabel)
 	return b
 }
-
-// maxLabelChars is Slack's limit of an accessibility_label.
-const maxLabelChars = 75
 
 // offers tells whether a message that waits can be used as an answer.
 func (w waiter) offers() bool { return w.asks && !w.kept && usable(w.message) }

@@ -26,33 +26,44 @@ const (
 	looksLimit = 8 * time.Second
 )
 
-// A sight is an open ask or a run that somebody may see, and where its message is.
+// A sight is an open ask or a run that somebody may see, and where its messages are.
 type sight struct {
 	approval string // of an ask
 	run      string
 	places   []ledger.Place
+	links    []string    // to its message in each of the places
+	link     string      // the one for whoever looks: of the first place that they see
 	state    *ledger.Run // of a run: what it takes to tell who may stop it
-	link     string      // to its message
 	order    int64       // of the journal
 }
 
-// openAsks are the asks that wait for people and stand somewhere, the oldest first.
+// openAsks are the asks that wait for people and stand somewhere, in whatever kind of message, the oldest first. Where an
+// ask is meant to be decided comes first among its places.
 func (o *outbox) openAsks() (all []sight) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, t := range o.book.things {
-		run := o.book.runs[t.run]
-		if t.Kind != kindCard || run == nil || !t.stands() {
-			continue
+	for id, run := range o.book.runs {
+		for _, c := range run.Calls {
+			a := c.Approval
+			if !a.Open() || len(a.Shown) == 0 {
+				continue
+			}
+			s := sight{approval: a.Approval, run: id, order: a.Seq}
+			for _, t := range o.book.byAsk[a.Approval] {
+				if !t.stands() {
+					continue
+				}
+				at := len(s.places)
+				if t.slot == decidedAt(a) {
+					at = 0
+				}
+				s.places = slices.Insert(s.places, at, t.place)
+				s.links = slices.Insert(s.links, at, permalink(o.client.URL, t.channel, t.ts, t.place.Thread))
+			}
+			if len(s.places) > 0 {
+				all = append(all, s)
+			}
 		}
-		a := run.Approval(t.ID)
-		if !a.Open() || len(a.Shown) == 0 {
-			continue
-		}
-		all = append(all, sight{
-			approval: t.ID, run: t.run, places: append([]ledger.Place{t.place}, a.Elsewhere...), order: a.Seq,
-			link: o.client.permalink(t.channel, t.ts, t.place.Thread),
-		})
 	}
 	slices.SortFunc(all, func(a, b sight) int { return cmp.Compare(a.order, b.order) })
 	return all
@@ -67,11 +78,11 @@ func (o *outbox) openRuns() (all []sight) {
 			continue
 		}
 		s := sight{
-			run: id, places: []ledger.Place{run.Started.Place}, order: run.Started.Message,
+			run: id, places: []ledger.Place{run.Started.Place}, links: []string{""}, order: run.Started.Message,
 			state: &ledger.Run{ID: run.ID, Session: run.Session, Started: run.Started, StartedBy: run.StartedBy},
 		}
 		if t := o.book.things[progressOf(run.Started.Message)]; t != nil && t.stands() {
-			s.link = o.client.permalink(t.channel, t.ts, t.place.Thread)
+			s.links[0] = permalink(o.client.URL, t.channel, t.ts, t.place.Thread)
 		}
 		all = append(all, s)
 	}
@@ -85,7 +96,8 @@ func (u *UI) visible(ctx context.Context, user string, all []sight) (seen []sigh
 		all = all[:looksMost]
 	}
 	for _, s := range all {
-		if u.sees(ctx, user, s.places...) {
+		if i := slices.IndexFunc(s.places, func(p ledger.Place) bool { return u.sees(ctx, user, p) }); i >= 0 {
+			s.link = s.links[i]
 			seen = append(seen, s)
 		}
 	}
@@ -142,15 +154,6 @@ func (u *UI) grantsFor(ctx context.Context, by ledger.Actor, all bool) (mine []a
 
 // channelID is one that Slack shows as a link: people's conversations are none.
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,30}$`)
-
-// permalink is the address of a message.
-func (c *Client) permalink(channel, ts, thread string) string {
-	link := strings.TrimRight(c.URL, "/") + "/archives/" + channel + "/p" + strings.ReplaceAll(ts, ".", "")
-	if thread != "" && thread != ts {
-		link += "?thread_ts=" + thread + "&cid=" + channel
-	}
-	return link
-}
 
 // askLine is an ask in one line of a list: what, by whom, until when.
 func (o *outbox) askLine(s sight) (*slack.RichTextSection, bool) {

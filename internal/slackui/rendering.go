@@ -64,8 +64,8 @@ type renderer struct {
 	redactor *redact.Redactor
 	lang     language.Language
 	team     string // our workspace
-	url      string // of the workspace, for links; empty: none can be made
 	botUser  string // ourselves, to be left out of mentions
 	spot     *spot  // where the card that is rendered stands; nil: nothing is known of other places
+	terse    int    // how much of a reason that somebody gave fits on what is rendered, in characters; 0: what usually does
 	unnamed  string // of a mockup: who may approve where nobody is named; a request always names somebody
 }

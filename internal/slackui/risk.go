@@ -54,9 +54,9 @@ func (v *renderer) needed(q request, a *ledger.Approval) string {
 // of it, which the dots on the button announce.
 func (v *renderer) approve(q request, a *ledger.Approval) *slack.ButtonBlockElement {
 	if a.Risk == critical {
-		return about(button(actionApprove, a.Approval, v.t("Approve…"), slack.StylePrimary), q.summary)
+		return v.spoken(button(actionApprove, a.Approval, v.t("Approve…"), slack.StylePrimary), q.summary)
 	}
-	b := about(button(actionApprove, a.Approval, v.t("Approve"), slack.StylePrimary), q.summary)
+	b := v.spoken(button(actionApprove, a.Approval, v.t("Approve"), slack.StylePrimary), q.summary)
 	title := v.t("Approve this?")
 	switch {
 	case high(a.Risk):

@@ -62,11 +62,11 @@ func (v *renderer) set(run *ledger.Run, asks []*ledger.Call, untils map[string]t
 		members[i] = &member{v: v.knowing(q.hits), c: c, q: q, until: untils[c.Approval.Approval], whole: true}
 	}
 	out := setView{rendering: rendering{run: run.ID, text: v.setText(run, members)}}
-	m := setRoom
+	m, title := setRoom, maxSummaryChars
 	for {
 		out.all, out.state = together(members)
 		out.blocks = v.setBlocks(run, members, m, out)
-		if fits(out.blocks) || members[0].brief {
+		if fits(out.blocks) || title < leastTitle {
 			return out
 		}
 		switch big := biggest(members); {
@@ -76,10 +76,23 @@ func (v *renderer) set(run *ledger.Run, asks []*ledger.Call, untils map[string]t
 			m = m.half()
 		default:
 			for _, each := range members {
-				each.brief = true
+				each.shorten(title)
 			}
+			title /= 2
 		}
 	}
+}
+
+// leastTitle is how short the titles of a set get at most. A set of such titles fits, in whatever characters they are.
+const leastTitle = 15
+
+// shorten leaves of an ask its title and how it ended, each at most so long.
+func (m *member) shorten(most int) {
+	m.brief = true
+	m.q.summary = cutShown(m.q.summary, most)
+	v := *m.v
+	v.terse = most
+	m.v = &v
 }
 
 // biggest is the member that is shown whole and has most to show; nil: none is shown whole any more.
@@ -221,8 +234,8 @@ func (m *member) briefly() []slack.Block {
 	if risk := m.v.risk(a); risk != nil {
 		content = append(content, risk)
 	}
-	review := button(actionReview, a.Approval, m.v.t("Review"), slack.StyleDefault)
-	deny := button(actionDeny, a.Approval, m.v.t("Deny"), slack.StyleDefault)
+	review := m.v.spoken(button(actionReview, a.Approval, m.v.t("Review"), slack.StyleDefault), m.q.summary)
+	deny := m.v.spoken(button(actionDeny, a.Approval, m.v.t("Deny"), slack.StyleDefault), m.q.summary)
 	return []slack.Block{
 		richText(content...), slack.NewActionBlock(cardBlock(a), review, deny), note(m.v.reference(a)),
 	}
@@ -236,7 +249,7 @@ func (m *member) buttons(run *ledger.Run, alone bool) []slack.BlockElement {
 		if !ok {
 			continue
 		}
-		b.AccessibilityLabel = asLong(b.Text.Text+": "+m.q.summary, maxLabel)
+		m.v.spoken(b, m.q.summary)
 		if b.Style == slack.StylePrimary && !alone {
 			b.Style = slack.StyleDefault
 		}
@@ -269,9 +282,9 @@ func (v *renderer) setText(run *ledger.Run, members []*member) string {
 		}
 	}
 	if len(waiting) == 0 {
-		return fallback(v.tf("%d requests, all decided", len(members)) + ": " + strings.Join(over, "; "))
+		return fallback(v.tf("%d requests, all decided", len(members)) + v.t(": ") + strings.Join(over, v.t("; ")))
 	}
-	return fallback(v.count(len(waiting), "approval needed", "approvals needed") + ": " + strings.Join(waiting, "; "))
+	return fallback(v.count(len(waiting), "approval needed", "approvals needed") + v.t(": ") + strings.Join(waiting, v.t("; ")))
 }
 
 // What people are told about Approve All Shown.

@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func (w *world) askedFor(command string) string {
 func (w *world) carrying(title string) standingMessage {
 	w.t.Helper()
 	for _, m := range append(w.everywhere(kindSet), w.everywhere(kindCard)...) {
-		if strings.Contains(wordsOf(m.Message)+"\n", title+"\n") {
+		if strings.Contains(wordsOf(m.Message)+" ", title+" ") {
 			return m
 		}
 	}
@@ -417,4 +418,34 @@ func TestApproveAllOfAQuorum(t *testing.T) {
 			t.Errorf("ran %v", w.agent.ran())
 		}
 	}, inSets, func(w *world) { w.settings.Quorum = 2 })
+}
+
+// What waits for somebody is found whichever kind of message it stands in, and leads to one that they can see.
+func TestWhatWaitsInSetsAndElsewhere(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.say("alice", "@bot `one` `two`")
+		w.eventually("both places have it", func() bool { return len(w.everywhere(kindSet)) == 2 })
+		w.after(5 * time.Second)
+		var there standingMessage
+		for _, m := range w.everywhere(kindSet) {
+			if m.in == w.channel("ops-private") {
+				there = m
+			}
+		}
+		bob := ledger.Actor{Kind: ledger.ActorUser, Team: w.slack.Workspace().Team.ID, ID: w.user("bob"), Via: surface}
+		waits, cut := w.ui.waitingFor(context.Background(), bob)
+		if len(waits) != 2 || cut {
+			t.Fatalf("%d requests wait for bob", len(waits))
+		}
+		for _, s := range waits {
+			if want := permalink(w.ui.client.URL, there.in, there.TS, ""); s.link != want {
+				t.Errorf("it leads to %s, not to %s", s.link, want)
+			}
+		}
+		w.clickIn("bob", there, actionApproveAll)
+		w.sound(4)
+		if waits, _ := w.ui.waitingFor(context.Background(), bob); len(waits) != 0 {
+			t.Errorf("%d requests wait for bob after they were approved", len(waits))
+		}
+	}, inSets, inOps)
 }

@@ -45,6 +45,7 @@ type thing struct {
 	told        map[string]bool      // those among them of which the journal knows it
 	recorded    bool                 // the journal knows that it stands there
 	final       bool                 // the confirmed rendering is the last one
+	reopened    bool                 // since it was sent last there is more to say after all
 	settled     bool                 // and the journal knows it
 	gone        string               // Slack's error code, where it can't stand any more
 	held        string               // the same, learned before its last state: it is left alone until that, and tried once more
@@ -313,7 +314,7 @@ func (b *book) touch(e ledger.Event) {
 			_, reminds := e.Body.(*ledger.ApprovalReminded)
 			t.minor = about && reminds && (t.minor || !b.dirty[t])
 			if _, more := e.Body.(*ledger.ApprovalAskedAgain); more && about && !t.settled {
-				t.final = false // who had it asked again is to be written on it
+				t.final, t.reopened = false, true // who had it asked again is to be written on it
 			}
 			b.dirty[t] = true
 			t.address.tried = t.address.tried && !about
@@ -347,10 +348,8 @@ func (b *book) forget(run *ledger.Run) {
 func (b *book) ask(approval string) (*ledger.Call, *ledger.Run) {
 	for _, t := range b.byAsk[approval] {
 		run := b.runs[t.run]
-		for _, id := range t.calls {
-			if c := run.Call(id); c != nil && c.Approval.Approval == approval {
-				return c, run
-			}
+		if c := run.Asked(approval); c != nil {
+			return c, run
 		}
 	}
 	return nil, nil

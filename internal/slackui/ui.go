@@ -67,6 +67,7 @@ type UI struct {
 	outbox  *outbox
 	signs   *signs
 	threads *threads
+	streaks *streaks
 	tools   func() []string
 	quotes  *quotes // forms about a message that are open
 	home    *homes
@@ -84,7 +85,7 @@ type UI struct {
 func New(cfg Config) *UI {
 	u := &UI{
 		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, grants: cfg.Grants, agent: cfg.Agent, channels: cfg.Channels,
-		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
+		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(), streaks: newStreaks(),
 		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
 		tools: cfg.Tools, quotes: newQuotes(),
 		home: newHomes(), conditions: cfg.Conditions, facts: cfg.Facts,
@@ -99,7 +100,7 @@ func New(cfg Config) *UI {
 	if redactor == nil {
 		redactor = redact.New()
 	}
-	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, url: u.client.URL, botUser: u.client.BotUser}
+	u.renderer = &renderer{redactor: redactor, lang: cfg.Language, team: u.client.Team, botUser: u.client.BotUser}
 	u.outbox = newOutbox(u.client, u.journal, u.approvals, u.renderer, u.log)
 	u.outbox.approvalsChannel, u.outbox.heard = cfg.ApprovalsChannel, u.home.heard
 	u.socket = newSocket(u.client)

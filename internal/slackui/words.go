@@ -171,7 +171,7 @@ func (v *renderer) performance(p *phrase, c *ledger.Call, end ending) {
 // unknownBecause is why it isn't known how a call ended: the first sentence of what is recorded.
 func (v *renderer) unknownBecause(reason string) func(*phrase) {
 	why, _, _ := strings.Cut(reason, ". ")
-	why = strings.TrimRight(v.line(v.recorded(why), maxReasonChars), ".。")
+	why = strings.TrimRight(v.line(v.recorded(why), v.reasonChars()), ".。")
 	return saying(cmp.Or(why, v.t("approvalbot ended while it was running")))
 }
 
@@ -218,7 +218,15 @@ func (p *phrase) because(reason string) *phrase {
 	if reason == "" {
 		return p
 	}
-	return p.say(p.v.t(": ") + short(reason, maxReasonChars))
+	return p.say(p.v.t(": ") + short(reason, p.v.reasonChars()))
+}
+
+// reasonChars is how much of a reason that somebody gave is said.
+func (v *renderer) reasonChars() int {
+	if v.terse > 0 {
+		return v.terse
+	}
+	return maxReasonChars
 }
 
 // sentence makes a sentence of a phrase; of none, the usual one, which is of ours and without an end.
