@@ -106,7 +106,7 @@ func TestEditAndApprove(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(c.Finished.Output, "\n")
 		mustSay(t, first, "changed the arguments of this call before it was approved", want)
-		mustSay(t, w.card(thread).text, "Run printf changed", "Changed by", w.user("bob"), "printf ok > proof.txt")
+		mustSay(t, w.card(thread).text, "Run printf changed", "Edited and approved by", "What was changed:", w.user("bob"), "printf ok > proof.txt")
 		mustSay(t, w.audit(run.ID), "changed", want)
 	})
 }

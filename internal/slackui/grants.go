@@ -392,9 +392,9 @@ func (v *renderer) grantForm(a *ledger.Approval, f grantForm) (slack.ModalViewRe
 	if !ok || q.secrets > 0 || len(a.Requesters) == 0 {
 		return slack.ModalViewRequest{}, false
 	}
-	title := v.t("Allow for This Thread")
+	title := v.t("Allow for this thread")
 	if f.Scope == ledger.GrantAlways {
-		title = v.t("Allow Always")
+		title = v.t("Allow always")
 	}
 	var rows []slack.RichTextElement
 	for _, line := range g.lines() {
