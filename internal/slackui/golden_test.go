@@ -95,7 +95,6 @@ func TestUsualMessages(t *testing.T) {
 		for _, lang := range language.All {
 			t.Run(name+"/"+string(lang), func(t *testing.T) {
 				v := rendererIn(lang)
-				v.url = "https://local.slack.test/"
 				r := render(v)
 				raw, err := json.Marshal(r.blocks)
 				if err == nil {
