@@ -245,12 +245,12 @@ func (v *renderer) grantLine(g approvals.Grant) *slack.RichTextSection {
 		p.say(" · ")
 		p.elements = append(p.elements, line.elements...)
 	}
-	where := "only in its conversation in {place}"
-	if b.Scope == ledger.GrantAlways {
-		where = "in *every* conversation"
-	}
 	p.say(" · ").form("for {who}", slots{"who": func(p *phrase) { v.people(p, actorsOf(b.Requesters, ledger.Actor{})) }})
-	p.say(" · ").form(where, slots{"place": func(p *phrase) { p.channel(b.Place.Channel) }})
+	if p.say(" · "); b.Scope == ledger.GrantAlways {
+		p.form("in *every* conversation", nil)
+	} else {
+		p.form("only in its conversation in {place}", slots{"place": func(p *phrase) { p.channel(b.Place.Channel) }})
+	}
 	p.form(" · until {at} · used {used} · given by {who}", slots{
 		"who": doer(g.By), "at": moment(b.Until),
 		"used": func(p *phrase) { p.say(v.tf("%d of %d times", g.Used, b.Uses)) },
