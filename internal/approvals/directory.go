@@ -24,6 +24,11 @@ type Directory interface {
 	Group(ctx context.Context, group string) ([]string, error) // user ids
 }
 
+// A GroupNamer is a directory that knows what user groups are called. A name decides nothing.
+type GroupNamer interface {
+	GroupName(ctx context.Context, group string) (string, error)
+}
+
 // A Profile is what a directory knows of a person.
 type Profile struct {
 	ID   ledger.Person // the one that was asked about, with their team; an answer about another is none

@@ -61,8 +61,8 @@ func (r *Registry) place(ctx context.Context, q Request, who question) (stand, q
 			r.direct(ctx, who, &s)
 		}
 	}
-	if len(s.elsewhere) > 0 || len(r.settings.Notify) > 0 {
-		s.names = r.names(ctx, who, s)
+	if len(s.elsewhere) > 0 || len(r.settings.Notify) > 0 || len(q.Escalate) > 0 {
+		s.names = r.names(ctx, who, s, q.Escalate)
 	}
 	return s, who
 }
@@ -229,23 +229,28 @@ func (r *Registry) lettersTo(ctx context.Context, c Courier, who question, users
 	return letters
 }
 
-// names are what people are called who are named on a card; of those who can't be looked up there are none.
-func (r *Registry) names(ctx context.Context, who question, s stand) map[string]string {
-	ids := slices.Clone(who.list.users)
+// names are what people and user groups are called who are named on a card, those who are added later included; of those
+// who can't be looked up there are none.
+func (r *Registry) names(ctx context.Context, who question, s stand, later []ledger.Escalation) map[string]string {
+	ids := append(slices.Clone(who.list.users), who.list.groups...)
+	add := func(id string) {
+		if (userID.MatchString(id) || groupID.MatchString(id)) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
 	for _, p := range s.elsewhere {
-		if p.User != "" && !slices.Contains(ids, p.User) {
-			ids = append(ids, p.User)
+		add(p.User)
+	}
+	for _, e := range later {
+		for _, word := range e.Approvers {
+			add(word)
 		}
 	}
 	ids = ids[:min(len(ids), namesMost)]
 	found := make([]string, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
-		wg.Go(func() {
-			if p, err := r.directory.Person(ctx, ledger.Person{Team: who.home(r.settings), ID: id}); err == nil {
-				found[i] = p.Name
-			}
-		})
+		wg.Go(func() { found[i] = r.nameOf(ctx, who, id) })
 	}
 	wg.Wait()
 	names := map[string]string{}
@@ -255,6 +260,26 @@ func (r *Registry) names(ctx context.Context, who question, s stand) map[string]
 		}
 	}
 	return names
+}
+
+// nameOf is what a person or a user group is called; empty: that can't be looked up.
+func (r *Registry) nameOf(ctx context.Context, who question, id string) string {
+	if groupID.MatchString(id) {
+		namer, ok := r.directory.(GroupNamer)
+		if !ok {
+			return ""
+		}
+		name, err := namer.GroupName(ctx, id)
+		if err != nil {
+			return ""
+		}
+		return name
+	}
+	p, err := r.directory.Person(ctx, ledger.Person{Team: who.home(r.settings), ID: id})
+	if err != nil {
+		return ""
+	}
+	return p.Name
 }
 
 // notify is whom the messages of an ask mention, as it is recorded.

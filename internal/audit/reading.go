@@ -128,12 +128,28 @@ func (r *Reading) request() string {
 	switch {
 	case !ok:
 		return ""
+	case m.Again != "" && m.About != "":
+		return r.again(m)
 	case r.Files != nil:
 		return agent.WithFiles(m.Text, m.Files, r.Files)
 	case m.Text == "" && len(m.Files) > 0:
 		return "(" + m.Files[0].Name + ")"
 	}
 	return m.Text
+}
+
+// again is the request of a run that asks once more: the words are the program's, and whoever clicked has instructed
+// nobody.
+func (r *Reading) again(m *ledger.MessageReceived) string {
+	s := "Asked again: " + m.About + "; clicked by " + r.Message.Actor.DisplayName()
+	if r.Run == nil || r.Run.Started == nil || len(r.Run.Started.Requesters) == 0 {
+		return s
+	}
+	var people []string
+	for _, p := range r.Run.Started.Requesters {
+		people = append(people, p.ID)
+	}
+	return s + "; it rests on the words of " + strings.Join(people, ", ")
 }
 
 // waited is how long people took, from when the ask was opened to its end; false while it is open.

@@ -241,6 +241,9 @@ func (p *printer) head(r *Reading) {
 	p.field(0, "run", strong, p.line(run.ID))
 	p.field(0, "session", plainText, p.line(run.Session))
 	p.field(0, "started", plainText, stamp(run.StartedAt)+" by "+p.who(&run.StartedBy))
+	if m, ok := r.Message.Body.(*ledger.MessageReceived); ok && m.Again != "" && m.About != "" {
+		p.field(0, "request", plainText, p.line(r.again(m)))
+	}
 	if run.Started != nil {
 		if program := r.program(); program != "" {
 			p.field(0, "program", plainText, p.line(program)+", which acts itself")

@@ -2,9 +2,9 @@ package language
 
 // Where requests stand, whom they reach, and requests that stand together.
 var zhPlaces = map[string]string{
-	"*Nobody here may approve this.* It is asked {places}.":                              "*此处无人有权批准。*已{places} 发起审批。",
-	"*Too few people here may approve this.* It is also asked {places}.":                 "*此处有权批准的人数不足。*也已{places} 发起审批。",
-	"*Too few people here may approve this*, and those who may could not be written to.": "*此处有权批准的人数不足*，并且无法向有权批准的人发送私信。",
+	"*Those who may approve this are not in this conversation.* It is asked {places}. The buttons here count for them, too.":               "*有权批准的人不在此对话中。*已{places} 发起审批。他们也可以用此处的按钮批准。",
+	"*Too few of those who may approve this are in this conversation.* It is also asked {places}. The buttons here count for all of them.": "*此处有权批准的人数不足。*也已{places} 发起审批。他们都可以用此处的按钮批准。",
+	"*Too few people here may approve this*, and those who may could not be written to.":                                                   "*此处有权批准的人数不足*，并且无法向有权批准的人发送私信。",
 	"Also asked {places}.":            "也已{places} 发起审批。",
 	"in {channel}":                    "在 {channel}",
 	" (":                              "（",
@@ -14,7 +14,7 @@ var zhPlaces = map[string]string{
 	"Deny":                            "拒绝",
 	"Open the Card":                   "打开审批卡片",
 	"Open the Thread":                 "打开消息列",
-	"a user group":                    "一个用户组",
+	"the user group %s":               "用户组 %s",
 	" (it could not be posted there)": "（无法发布到该频道）",
 	" (not reached)":                  "（未送达）",
 	"*To be seen by:* {who}":          "*请知悉：*{who}",

@@ -186,6 +186,7 @@ type MessageReceived struct {
 	// Again is the approvalId of an ask that ended without people, where somebody wants it to be asked again. The words are
 	// ours then: whoever clicked has instructed nobody, and doesn't count as a requester.
 	Again string `json:"again,omitempty"`
+	About string `json:"about,omitempty"` // with Again: the summary of that ask, for people, who don't read the words for the model
 }
 
 // A File is one attachment of a message, as Slack names it. Nothing of it is believed but the id.
@@ -498,7 +499,7 @@ type ApprovalRequested struct {
 
 	// Whom its messages mention, so that it reaches them: U…, S…, or none. Empty: the approvers that are named.
 	Notify []string          `json:"notify,omitempty"`
-	Names  map[string]string `json:"names,omitempty"`        // of people who are named without being mentioned, by id
+	Names  map[string]string `json:"names,omitempty"`        // of people and user groups who may be named without being mentioned, by id
 	Site   string            `json:"workspaceUrl,omitempty"` // what links to its messages begin with
 
 	// What happens while nobody answers, counted from the first showing, in order.

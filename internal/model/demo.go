@@ -183,6 +183,7 @@ const (
 // outcome is one line, with what was read or printed below it: where nobody was
 // asked there is no card that shows it.
 func outcome(c ToolCall, r ToolResult) string {
+	c, r.Text = performed(c, r.Text)
 	if !r.IsError {
 		return success(c, r.Text)
 	}
@@ -196,6 +197,22 @@ func outcome(c ToolCall, r ToolResult) string {
 		return fmt.Sprintf("Not performed: %s: %s", c.describe(), firstLine(message))
 	}
 	return fmt.Sprintf("Failed: %s: %s", c.describe(), firstLine(message))
+}
+
+// changedCall is what a model is told first of a call that people changed before they approved it.
+var changedCall = regexp.MustCompile(`^[^\n]* changed the arguments of this call before it was approved; it ran with (?:these instead: ([^\n]*)|others instead[^\n]*)\n`)
+
+// performed is the call as it ran, and what it returned. A result that only looks like a changed one's makes the answer
+// name something else, and nothing more.
+func performed(c ToolCall, text string) (ToolCall, string) {
+	m := changedCall.FindStringSubmatch(text)
+	if m == nil {
+		return c, text
+	}
+	if c.Arguments = m[1]; c.Arguments == "" { // too long to be told
+		c.Arguments = "?"
+	}
+	return c, text[len(m[0]):]
 }
 
 // silent is what the shell says of a command that has printed nothing.

@@ -441,3 +441,17 @@ func TestRequestHashTellsRequestsApart(t *testing.T) {
 		seen[hash] = r
 	}
 }
+
+// The answer after an edit names what ran, not what was asked for first.
+func TestDemoNamesWhatWasPerformed(t *testing.T) {
+	c := ToolCall{ID: "1", Name: "shell", Arguments: `{"command":"echo a"}`}
+	for text, want := range map[string]string{
+		"bob changed the arguments of this call before it was approved; it ran with these instead: {\"command\":\"echo b\"}\nb": "Done: `echo b`: b",
+		"bob changed the arguments of this call before it was approved; it ran with others instead (9 bytes, SHA-256 0…).\nb":   "Done: shell: b",
+		"a": "Done: `echo a`: a",
+	} {
+		if got := outcome(c, ToolResult{ToolCallID: "1", Text: text}); got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
+		}
+	}
+}

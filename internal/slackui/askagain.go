@@ -167,7 +167,7 @@ func again(run *ledger.Run, a *ledger.Approval) *ledger.MessageReceived {
 		// Claimed once, like the message of a person: the card is the message.
 		Origin: ledger.Origin{Kind: "slack", Team: place.Team, Channel: place.Channel, TS: a.Approval + "/again"},
 		Place:  place, Disposition: ledger.Starts, Mode: ledger.ModeInteractive, Direct: strings.HasPrefix(place.Channel, "D"),
-		Again: a.Approval,
-		Text:  fmt.Sprintf("An earlier request for approval, %s, %s. Somebody would answer it now. If it is still wanted, make the same call again, so that people are asked again; if not, say so and do nothing.", what, why),
+		Again: a.Approval, About: a.Preview.Summary,
+		Text: fmt.Sprintf("An earlier request for approval, %s, %s. Somebody would answer it now. If it is still wanted, make the same call again, so that people are asked again; if not, say so and do nothing.", what, why),
 	}
 }

@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -182,6 +183,22 @@ func (d *directory) Group(ctx context.Context, group string) ([]string, error) {
 		return nil, fmt.Errorf("who is in the group %s: %w", group, err)
 	}
 	return slices.Clone(users), nil
+}
+
+// GroupName is the handle of a user group, which people write after an @.
+func (d *directory) GroupName(ctx context.Context, group string) (string, error) {
+	groups, err := look(ctx, d, "groups", func(ctx context.Context) (map[string]string, error) {
+		all, err := d.client.api.GetUserGroupsContext(ctx)
+		handles := make(map[string]string, len(all))
+		for _, g := range all {
+			handles[g.ID] = cmp.Or(g.Handle, g.Name)
+		}
+		return handles, err
+	})
+	if err != nil {
+		return "", fmt.Errorf("what the group %s is called: %w", group, err)
+	}
+	return groups[group], nil
 }
 
 // look answers a question from what is kept or from Slack. The caller's ctx ends its waiting, not the question: a slow

@@ -97,9 +97,9 @@ func (v *renderer) elsewhere(a *ledger.Approval) []slack.RichTextElement {
 	case v.slot() > 0:
 		line(v.whereFrom(a))
 	case a.Away && len(a.Elsewhere) > 0 && a.Quorum > 1:
-		line(v.phrase().form("*Too few people here may approve this.* It is also asked {places}.", v.places(a)))
+		line(v.phrase().form("*Too few of those who may approve this are in this conversation.* It is also asked {places}. The buttons here count for all of them.", v.places(a)))
 	case a.Away && len(a.Elsewhere) > 0:
-		line(v.phrase().form("*Nobody here may approve this.* It is asked {places}.", v.places(a)))
+		line(v.phrase().form("*Those who may approve this are not in this conversation.* It is asked {places}. The buttons here count for them, too.", v.places(a)))
 	case a.Away:
 		line(v.phrase().form("*Too few people here may approve this*, and those who may could not be written to.", nil))
 	case len(a.Elsewhere) > 0:
@@ -259,8 +259,8 @@ func (v *renderer) approver(p *phrase, a *ledger.Approval, id string) {
 	switch {
 	case v.mentions(a, id):
 		p.add(mention(id), "@"+id)
-	case groupID.MatchString(id):
-		p.say(v.t("a user group"))
+	case groupID.MatchString(id) && a.Names[id] == "": // a mention would notify all of it
+		p.say(v.tf("the user group %s", id))
 	case a.Names[id] == "": // who was added later: updates notify nobody
 		p.add(mention(id), "@"+id)
 	default:

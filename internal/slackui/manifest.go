@@ -28,7 +28,8 @@ var methodScopes = map[string][]string{
 	"conversations.history":        {"channels:history", "groups:history", "im:history"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history"},
 	"users.info":                   {"users:read"},
-	"users.list":                   {"users:read"}, // a person by their name
+	"users.list":                   {"users:read"},      // a person by their name
+	"usergroups.list":              {"usergroups:read"}, // what one is called
 	"usergroups.users.list":        {"usergroups:read"},
 	"views.open":                   nil,
 	"views.push":                   nil,

@@ -90,10 +90,10 @@ func TestNudges(t *testing.T) {
 func TestNudgesAfterTheEnd(t *testing.T) {
 	for says, end := range map[string]func(*story) *story{
 		"Answered by ": func(s *story) *story { return s.approve("call_1", bob) },
-		"Nobody answered.": func(s *story) *story {
+		"Nobody answered: ": func(s *story) *story {
 			return s.lapse("call_1", ledger.SourceTimeout, "nobody answered within 20 minutes")
 		},
-		"This isn't asked any more.": func(s *story) *story { return s.lapse("call_1", ledger.SourceAbort, "stopped by alice") },
+		"This isn't asked any more: ": func(s *story) *story { return s.lapse("call_1", ledger.SourceAbort, "stopped by alice") },
 	} {
 		s, _ := urgentStory("date", nil)
 		end(s)
@@ -213,4 +213,30 @@ func TestUrgencyProperty(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A run that asks again is called by its request: the message's own words are for the model.
+func TestWhatAnAskingAgainIsCalled(t *testing.T) {
+	s, _ := urgentStory("echo a", nil)
+	s.lapse("call_1", ledger.SourceTimeout, "nobody answered within 20 minutes")
+	m := again(&s.run, s.call("call_1").Approval)
+	got := testRenderer().about(ledger.Event{Body: m})
+	if got != " · Asked again: Run echo a" {
+		t.Errorf("it is called %q", got)
+	}
+}
+
+// Who isn't mentioned is named; a group that nobody could look up has at least its id.
+func TestGroupsAreNamed(t *testing.T) {
+	s, _ := urgentStory("date", func(r *ledger.ApprovalRequested) {
+		r.Approvers, r.Notify, r.Names = []string{"S0LEADS", "S0OTHER"}, []string{"U0CAROL"}, map[string]string{"S0LEADS": "leads"}
+	})
+	v, a := testRenderer(), s.call("call_1").Approval
+	for id, want := range map[string]string{"S0LEADS": "@leads", "S0OTHER": "the user group S0OTHER"} {
+		p := v.phrase()
+		v.approver(p, a, id)
+		if got := p.plain.String(); got != want {
+			t.Errorf("%s is called %q, not %q", id, got, want)
+		}
+	}
 }

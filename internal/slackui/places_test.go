@@ -311,7 +311,7 @@ func TestThoseWhoMayAreWrittenTo(t *testing.T) {
 		if err != nil || !strings.HasPrefix(letter.in, "D") || len(im) != 1 {
 			t.Errorf("it stands in %s: %v", letter.in, err)
 		}
-		w.says(card.Message, "Nobody here may approve this.", "/archives/"+letter.in+"/p")
+		w.says(card.Message, "Those who may approve this are not in this conversation.", "/archives/"+letter.in+"/p")
 		if !strings.Contains(wordsOf(card.Message), "@carol") && !strings.Contains(wordsOf(card.Message), "@Carol") {
 			t.Errorf("it doesn't say who: %s", wordsOf(card.Message))
 		}

@@ -54,6 +54,9 @@ func (v *renderer) progressFinal(run *ledger.Run) bool { return run != nil && ru
 // about says, for a notification, which request it is.
 func (v *renderer) about(msg ledger.Event) string {
 	m, ok := msg.Body.(*ledger.MessageReceived)
+	if ok && m.Again != "" && m.About != "" { // its words are for the model
+		return " · " + v.line(v.tf("Asked again: %s", m.About), maxProgressText)
+	}
 	if !ok || strings.TrimSpace(m.Text) == "" {
 		return ""
 	}

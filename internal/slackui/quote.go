@@ -107,10 +107,35 @@ func (u *UI) askAboutThis(ctx context.Context, cb slack.InteractionCallback, r *
 	}
 	opening, cancel := context.WithTimeout(ctx, triggerLimit)
 	defer cancel()
-	if _, err := u.client.api.OpenViewContext(opening, cb.TriggerID, u.renderer.quoteForm(q, u.quotes.put(q))); err != nil {
+	view, why := slack.ModalViewRequest{}, u.notQuoted(opening, q)
+	if why != "" {
+		view = u.renderer.lastModal(sentenceBlock(escape(why)))
+	} else {
+		view = u.renderer.quoteForm(q, u.quotes.put(q))
+	}
+	if _, err := u.client.api.OpenViewContext(opening, cb.TriggerID, view); err != nil {
 		u.logger(ctx).Warn("a form could not be opened", "error", err)
 		u.tell(ctx, place, cb.User.ID, u.renderer.t("The form could not be opened in time. Please choose it again."))
 	}
+}
+
+// notQuoted says, before anything is typed, why a message can't be asked about. What isn't known in time is left to the
+// form that is sent, where the same is asked again and fails closed.
+func (u *UI) notQuoted(ctx context.Context, q quotation) string {
+	if u.ownWords(q) {
+		return u.renderer.t(ownMessage)
+	}
+	looking, cancel := context.WithTimeout(ctx, triggerLimit/2)
+	defer cancel()
+	if !u.mayBeQuoted(looking, q) && looking.Err() == nil {
+		return u.renderer.t(foreignText)
+	}
+	return ""
+}
+
+// ownWords tells whether a message is one of the bot's own.
+func (u *UI) ownWords(q quotation) bool {
+	return q.bot != "" && q.bot == u.client.BotID || q.author == u.client.BotUser
 }
 
 // quoteForm is the form: the message, and what is to be done about it.
@@ -165,7 +190,7 @@ func (u *UI) askedAbout(ctx context.Context, s *submission) {
 		wrong = u.renderer.t(forgotten)
 	case what == "":
 		wrong = u.renderer.t(wordsNeeded)
-	case q.bot != "" && q.bot == u.client.BotID, q.author == u.client.BotUser:
+	case u.ownWords(q):
 		wrong = u.renderer.t(ownMessage)
 	case paused:
 		wrong = u.renderer.t(pausedForm)
@@ -272,7 +297,11 @@ func (u *UI) besides(ctx context.Context, user string, q quotation) (ledger.Plac
 }
 
 func (v *renderer) besides(q quotation, base string) rendering {
-	address := strings.TrimSuffix(base, "/") + "/archives/" + q.channel + "/p" + strings.ReplaceAll(q.ts, ".", "")
+	thread := ""
+	if q.thread != q.ts { // a reply is found in its thread only
+		thread = q.thread
+	}
+	address := permalink(base, q.channel, q.ts, thread)
 	p := v.phrase().form("You asked about {message}. I am not in that channel, so I answer here.", slots{"message": func(p *phrase) {
 		words := v.t("a message")
 		p.elements = append(p.elements, slack.NewRichTextSectionLinkElement(address, words, nil))

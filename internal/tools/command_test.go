@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"approvalbot/internal/policy"
+	"approvalbot/internal/tools/confine"
 )
 
 // commandRow is a line of the corpus: internal/tools/command/testdata says what
@@ -195,4 +196,21 @@ func withoutQuoted(text string) string {
 		}
 	}
 	return out.String()
+}
+
+// A confined shell without network doesn't reach beyond the workspace, and still changes things.
+func TestAConfinedShellIsNotOpenWorld(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool shell
+		open bool
+	}{
+		"unconfined":              {shell{}, true},
+		"confined":                {shell{sandbox: &confine.Sandbox{}}, false},
+		"confined, with network":  {shell{sandbox: &confine.Sandbox{}, network: true}, true},
+		"unconfined, no network?": {shell{network: false}, true},
+	} {
+		if a := c.tool.Spec().Annotations; a.OpenWorld() != c.open || !a.Destructive() || a.ReadOnly() {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
 }

@@ -78,7 +78,8 @@ func (t *shell) Spec() Spec {
 			"command":         {Type: "string", Description: "The command, as /bin/sh understands it.", MinLength: ptr(1)},
 			"timeout_seconds": intSchema("Time limit in seconds.", 1, shellMaxTimeout.Seconds()),
 		}),
-		Annotations: Annotations{Title: "Run a command", DestructiveHint: ptr(true), OpenWorldHint: ptr(true)},
+		// What the kernel keeps to the workspace doesn't reach beyond it; the card says so, too.
+		Annotations: Annotations{Title: "Run a command", DestructiveHint: ptr(true), OpenWorldHint: ptr(t.sandbox == nil || t.network)},
 	}
 }
 
