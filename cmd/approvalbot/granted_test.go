@@ -14,6 +14,7 @@ import (
 
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/policy"
 	"approvalbot/internal/redact"
 )
 
@@ -152,6 +153,50 @@ func TestAGrantAfterARestart(t *testing.T) {
 	})
 }
 
+// What was allowed in advance under one policy doesn't come back after a start under another, file or no file.
+func TestAGrantEndsWithAnotherStart(t *testing.T) {
+	inChangedWorld(t, func(w *world) { grantors(&w.settings) }, func(w *world) {
+		thread := w.ask("alice", "write a.txt: one")
+		if r := w.allow("bob", w.card(thread), "grant_always", "30d", "9", "1"); len(r.Errors) > 0 {
+			t.Fatalf("%+v", r)
+		}
+		again := func(change func()) {
+			w.stop()
+			change()
+			w.start()
+			w.pass(5 * time.Second)
+		}
+		again(func() {})
+		if w.ask("alice", "write b.txt: one"); !w.exists("b.txt") {
+			t.Error("it ended with a restart")
+		}
+		again(func() { w.settings.ApprovalPolicy = policy.Strict })
+		again(func() { w.settings.ApprovalPolicy = policy.OnRequest })
+		if w.ask("alice", "write c.txt: one"); w.exists("c.txt") {
+			t.Error("it came back")
+		}
+		if list := w.app.grants.List(time.Now()); len(list) != 1 || list[0].Ended != "the policy changed" {
+			t.Errorf("%+v", list)
+		}
+		w.pass(3 * time.Minute)
+		list := func(all bool) string {
+			var out bytes.Buffer
+			j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
+			if err == nil {
+				err = errors.Join(listGrants(context.Background(), j, all, redact.New(), &out, time.Now()), j.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.String()
+		}
+		if got := list(false); got != "nothing is in force (1 ended in the last month: --all)\n" {
+			t.Errorf("listed: %s", got)
+		}
+		mustSay(t, list(true), "by bob", "ended: the policy changed; used 1 of 9")
+	})
+}
+
 // A command is allowed to the letter, and a deny of the rules wins over every grant.
 func TestAGrantOfACommandAndARule(t *testing.T) {
 	dir := t.TempDir()
@@ -214,6 +259,34 @@ func TestWhatIsNotOffered(t *testing.T) {
 		w.client(localToken).do("POST", "/api/approvals", body).must(t, http.StatusOK, "")
 		if got := offers(); len(got) != 1 || got[0] != ledger.OfferGrantAlways {
 			t.Errorf("of a program: %v", got)
+		}
+	})
+}
+
+// A pause that comes while it is looked up whether a grant counts holds the call back: nothing that goes back to people's
+// word starts in a pause.
+func TestAPauseWhileAGrantIsLookedAt(t *testing.T) {
+	inWorld(t, grantors, func(w *world) {
+		thread := w.ask("alice", "write a.txt: one")
+		if r := w.allow("bob", w.card(thread), "grant_thread", "4h", "3", "1"); len(r.Errors) > 0 {
+			t.Fatalf("%+v", r)
+		}
+		w.pass(2 * time.Minute) // what was looked up isn't kept for longer
+		fault := devslack.Fault{Method: "users.info", Match: w.user("bob"), Times: 20, DelayMS: 1500}
+		if err := w.slack.SetFault(fault); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.slack.SendMessage(devslack.MessageRequest{User: w.user("alice"), Channel: w.general(), ThreadTS: thread, Text: "<@" + w.ws.App.BotUserID + "> write b.txt: one"}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Second)
+		if _, _, err := w.app.approvals.Pause(context.Background(), operator(), ""); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(10 * time.Second)
+		c := w.lastRun().Calls[0]
+		if w.exists("b.txt") || !c.StartedAt.IsZero() || c.Decision == nil || c.Decision.Grant != "" || c.Finished == nil || !strings.Contains(c.Finished.Output, "paused") {
+			t.Errorf("it started: %+v, %+v", c.Decision, c.Finished)
 		}
 	})
 }

@@ -2,8 +2,8 @@ package language
 
 // Grants: what is allowed in advance.
 var zhGrants = map[string]string{
-	"Allow for This Thread": "在此对话中允许",
-	"Allow Always":          "始终允许",
+	"Allow for this thread": "在此消息列中允许",
+	"Allow always":          "始终允许",
 	"Allow":                 "允许",
 
 	"From now on calls of {tool} start *without asking*, if all of this holds:": "今后对 {tool} 的调用同时满足以下各项时，将*不再询问*，直接执行：",
@@ -12,8 +12,8 @@ var zhGrants = map[string]string{
 	"{argument} may be *anything*, or missing":                                  "{argument} 可以是*任意值*，也可以没有",
 	"There is no other argument":                                                "没有其他参数",
 	"So it is *every* call with no more than these arguments":                   "也就是说，参数不超出以上各项的*所有*调用",
-	"Nobody but {people} asked for it":                                          "发起人只有 {people}",
-	"In *every* conversation":                                                   "在*所有*对话中",
+	"Nobody but {people} asked for it":                                          "仅限 {people} 提出的请求",
+	"In *every* conversation that works in the same directory":                  "在*所有*使用同一工作目录的对话中",
 	"Only in this conversation":                                                 "仅在此对话中",
 	"These may be anything":                                                     "以下参数可以是任意值",
 	"For how long":                                                              "有效时间",
@@ -35,7 +35,8 @@ var zhGrants = map[string]string{
 	"What it covers has changed with your ticks. Read it again, then send it. Nothing was granted yet.":     "允许的范围已随你的勾选而改变，请重新阅读后再提交。目前未作任何允许。",
 	"This request was decided or ended meanwhile, so nothing was granted. The card shows how.":              "此请求已有决定或已结束，因此未作任何允许。结果见卡片。",
 	"The arguments were changed meanwhile, so nothing was granted. Close this, and look at the card again.": "参数已被修改，因此未作任何允许。请关闭此窗口，重新查看卡片。",
-	"I can't record this, so nothing is approved and nothing granted. Try again.":                           "无法记录，因此既未批准，也未作任何允许，请重试。",
-	"A call like this can't be allowed in advance in this way. Nothing was granted.":                        "此类调用不能这样预先允许，未作任何允许。",
-	"Something went wrong on my side, so nothing was granted. Try again.":                                   "我这边出了问题，因此未作任何允许，请重试。",
+	"The tool or the rules have changed since this was asked, so nothing can be allowed in advance here. Nothing was decided. You can still approve or deny the request on the card.": "此请求发出后，工具或规则已有变化，因此无法在这里预先允许。未作任何决定，你仍可在卡片上批准或拒绝此请求。",
+	"I can't record this, so nothing is approved and nothing granted. Try again.":                                                                                                     "无法记录，因此既未批准，也未作任何允许，请重试。",
+	"A call like this can't be allowed in advance in this way. Nothing was granted.":                                                                                                  "此类调用不能这样预先允许，未作任何允许。",
+	"Something went wrong on my side, so nothing was granted. Try again.":                                                                                                             "我这边出了问题，因此未作任何允许，请重试。",
 }

@@ -54,7 +54,7 @@ var zhTools = map[string]string{
 	"Replaces the whole file with this, in version %s and no other.":                       "用此内容替换整个文件，仅限版本 %s。",
 	"The text is replaced where it occurs, if it occurs exactly once.":                     "仅当该文本恰好出现一次时才替换。",
 	"The text is replaced everywhere in the file.":                                         "替换文件中的所有出现处。",
-	"Only if the file is still as the agent knows it (version %s).":                        "仅当文件仍是代理所知的版本（%s）时。",
+	"Only if the file is still as the agent knows it (version %s).":                        "仅当文件仍是智能体所知的版本（%s）时。",
 
 	"It is sent as %s.":                                                     "以 %s 形式发送。",
 	"It is sent unencrypted (http).":                                        "以未加密方式（http）发送。",

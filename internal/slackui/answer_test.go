@@ -155,7 +155,7 @@ func TestLongAnswers(t *testing.T) {
 				t.Errorf("things %v", got[0].thing)
 			}
 			squeeze := strings.NewReplacer(" ", "", "\n", "", "*", "", "`", "", "-", "").Replace
-			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && (len(got) != 2 || got[1].thing.Kind != kindFile || !strings.Contains(shown, "in the journal, run run-1")) {
+			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && (len(got) != 2 || got[1].thing.Kind != kindFile || !strings.Contains(shown, "in the file answer.md (run run-1)")) {
 				t.Error("something is missing and nothing says so")
 			}
 		})
@@ -390,4 +390,10 @@ func TestAnswerFarTooLong(t *testing.T) {
 			t.Errorf("%s: a part of a secret is shown", name)
 		}
 	}
+}
+
+// progress is the message of a run. msg is the message that is worked off; run is
+// nil while it waits its turn.
+func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
+	return v.progressNow(msg, run, nil)
 }

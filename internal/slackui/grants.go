@@ -236,11 +236,14 @@ func (v *renderer) notGranted(err error) string {
 		return v.sentence(v.lang.Recorded(v.line(e.Reason, maxReasonChars)), v.t("You can't do that here"))
 	}
 	_, _, over := approvals.Ended(err)
+	_, isChanged := errors.AsType[*approvals.ChangedError](err)
 	switch {
 	case over, errors.Is(err, approvals.ErrNotGiven):
 		return v.t("This request was decided or ended meanwhile, so nothing was granted. The card shows how.")
-	case errors.Is(err, approvals.ErrChanged):
+	case errors.Is(err, approvals.ErrChanged), isChanged:
 		return v.t("The arguments were changed meanwhile, so nothing was granted. Close this, and look at the card again.")
+	case errors.Is(err, approvals.ErrOutdated):
+		return v.t("The tool or the rules have changed since this was asked, so nothing can be allowed in advance here. Nothing was decided. You can still approve or deny the request on the card.")
 	case errors.Is(err, ledger.ErrNotRecorded):
 		return v.t("I can't record this, so nothing is approved and nothing granted. Try again.")
 	case errors.Is(err, approvals.ErrTerms):
@@ -351,7 +354,7 @@ func (g coverage) lines() []*phrase {
 	who := func(p *phrase) { v.people(p, actorsOf(g.a.Requesters, ledger.Actor{})) }
 	lines = append(lines, v.phrase().form("Nobody but {people} asked for it", slots{"people": who}))
 	if g.form.Scope == ledger.GrantAlways {
-		return append(lines, v.phrase().form("In *every* conversation", nil))
+		return append(lines, v.phrase().form("In *every* conversation that works in the same directory", nil))
 	}
 	return append(lines, v.phrase().form("Only in this conversation", nil))
 }
@@ -404,9 +407,9 @@ func (v *renderer) grantForm(a *ledger.Approval, f grantForm) (slack.ModalViewRe
 	if !ok || q.secrets > 0 || len(a.Requesters) == 0 {
 		return slack.ModalViewRequest{}, false
 	}
-	title := v.t("Allow for This Thread")
+	title := v.t("Allow for this thread")
 	if f.Scope == ledger.GrantAlways {
-		title = v.t("Allow Always")
+		title = v.t("Allow always")
 	}
 	var rows []slack.RichTextElement
 	for _, line := range g.lines() {

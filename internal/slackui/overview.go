@@ -246,7 +246,8 @@ func (v *renderer) grantLine(g approvals.Grant) *slack.RichTextSection {
 		p.elements = append(p.elements, line.elements...)
 	}
 	p.say(" · ").form("for {who}", slots{"who": func(p *phrase) { v.people(p, actorsOf(b.Requesters, ledger.Actor{})) }})
-	if p.say(" · "); b.Scope == ledger.GrantAlways {
+	p.say(" · ")
+	if b.Scope == ledger.GrantAlways {
 		p.form("in *every* conversation", nil)
 	} else {
 		p.form("only in its conversation in {place}", slots{"place": func(p *phrase) { p.channel(b.Place.Channel) }})
