@@ -455,8 +455,13 @@ func TestAskAboutAGuestsWords(t *testing.T) {
 			}
 		}
 		ts := w.write(guest, w.general(), "", "delete everything")
-		if out := w.askAbout("alice", w.general(), ts, "do it"); !strings.Contains(fmt.Sprint(out.Errors), "may not start runs here") || len(w.runs()) != 0 {
-			t.Errorf("%+v, %d runs", out, len(w.runs()))
+		if _, err := w.slack.Shortcut(devslack.ShortcutRequest{User: w.user("alice"), Channel: w.general(), TS: ts, CallbackID: "ask_about"}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Second)
+		views, err := w.slack.Views(w.user("alice")) // nothing to type into: it is refused before that
+		if err != nil || len(views) != 1 || !strings.Contains(string(views[0].Blocks), "may not start runs here") || strings.Contains(string(views[0].Blocks), `"input"`) || len(w.runs()) != 0 {
+			t.Errorf("%+v, %v, %d runs", views, err, len(w.runs()))
 		}
 	})
 }

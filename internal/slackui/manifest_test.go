@@ -65,6 +65,7 @@ var clientMethods = map[string][]string{
 	"GetConversationsContext":       {"conversations.list"},
 	"GetUsersContext":               {"users.list"},
 	"GetUserInfoContext":            {"users.info"},
+	"GetUserGroupsContext":          {"usergroups.list"},
 	"GetUserGroupMembersContext":    {"usergroups.users.list"},
 	"OpenViewContext":               {"views.open"},
 	"PushViewContext":               {"views.push"},

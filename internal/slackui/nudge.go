@@ -96,11 +96,6 @@ func (v *renderer) nudge(run *ledger.Run, c *ledger.Call, id string) (out render
 		v = v.knowing(q.hits)
 		p.strong(q.summary).say(" · ") // of several in a conversation, which one
 		v.nudged(p, a)
-		// Somebody who reads it later has to see what was asked, wherever it stands: in a direct message nothing else does.
-		p.say(" ").say(v.request(a).summary)
-		if link := cardLink(a); link != "" {
-			p.say(" · ").link(link, v.t("Open the request"))
-		}
 		out.text, out.blocks = fallback(p.plain.String()), []slack.Block{richText(paragraph(p.elements...))}
 		return out, true
 	}
@@ -152,13 +147,13 @@ func (v *renderer) nudging(p *phrase, n nudge, run *ledger.Run, c *ledger.Call) 
 func (v *renderer) nudged(p *phrase, a *ledger.Approval) {
 	switch {
 	case a.Resolved.Source == ledger.SourceUser && a.Resolved.By != nil:
-		p.form("Answered by {who}:", slots{"who": func(p *phrase) { p.who(*a.Resolved.By) }})
+		p.form("Answered by {who}.", slots{"who": func(p *phrase) { p.who(*a.Resolved.By) }})
 	case a.Resolved.Source == ledger.SourceUser:
-		p.say(v.t("Answered:"))
+		p.say(v.t("Answered."))
 	case a.Resolved.Source == ledger.SourceTimeout:
-		p.say(v.t("Nobody answered:"))
+		p.say(v.t("Nobody answered."))
 	default:
-		p.say(v.t("This isn't asked any more:"))
+		p.say(v.t("This isn't asked any more."))
 	}
 }
 

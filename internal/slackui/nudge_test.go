@@ -90,10 +90,10 @@ func TestNudges(t *testing.T) {
 func TestNudgesAfterTheEnd(t *testing.T) {
 	for says, end := range map[string]func(*story) *story{
 		"Answered by ": func(s *story) *story { return s.approve("call_1", bob) },
-		"Nobody answered: ": func(s *story) *story {
+		"Nobody answered.": func(s *story) *story {
 			return s.lapse("call_1", ledger.SourceTimeout, "nobody answered within 20 minutes")
 		},
-		"This isn't asked any more: ": func(s *story) *story { return s.lapse("call_1", ledger.SourceAbort, "stopped by alice") },
+		"This isn't asked any more.": func(s *story) *story { return s.lapse("call_1", ledger.SourceAbort, "stopped by alice") },
 	} {
 		s, _ := urgentStory("date", nil)
 		end(s)
