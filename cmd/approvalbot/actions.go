@@ -278,13 +278,30 @@ func (c actionsCheckCmd) card(w io.Writer, a *actions.Action, args json.RawMessa
 	}
 	text := slackui.Mockup{
 		Tool: a.Name(), Arguments: string(args), Digest: hex.EncodeToString(sum[:]), Reason: d.Reason, Rule: d.Rule,
-		Preview:   ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes},
+		Preview:   agent.PreviewOf(p),
 		Approvers: approvers, Unnamed: "those of APPROVALBOT_APPROVERS", Quorum: max(c.said.Quorum, d.Wanted.Quorum), Timeout: cmp.Or(d.Wanted.Timeout, c.said.Timeout),
 		Risk: string(d.Wanted.Risk), Confirm: d.Wanted.Confirm, Cwd: cmp.Or(p.Dir, "the workspace"),
+		Offers: c.offers(a, args, r), MoreTime: c.said.MoreTime,
 	}.Text(r)
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		fmt.Fprint(w, "│ "+line)
 	}
 	fmt.Fprintln(w)
+	ask := &ledger.ApprovalRequested{Tool: a.Name(), Risk: string(d.Wanted.Risk), Preview: agent.PreviewOf(p)}
+	if word, _ := approvals.Confirmation(ask); word != "" {
+		word, _ = r.Text(word)
+		fmt.Fprintf(w, "Whoever approves it has to type: %s\n", slackui.VisibleLine(word))
+	}
 	return nil
+}
+
+// offers are what the card lets people do besides approving and denying, under the settings and whoever asks.
+func (c actionsCheckCmd) offers(a *actions.Action, args json.RawMessage, r *redact.Redactor) (offers []ledger.Offer) {
+	if !r.Hides(string(args)) && agent.Editable(a, args) {
+		offers = append(offers, ledger.OfferEdit)
+	}
+	if c.said.MoreTime > 0 {
+		offers = append(offers, ledger.OfferMoreTime)
+	}
+	return offers
 }

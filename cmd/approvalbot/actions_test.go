@@ -390,3 +390,26 @@ func TestActionsCheck(t *testing.T) {
 	mustSay(t, fmt.Sprint(err), "not found on this machine (checking a file for another one? --elsewhere): "+missing+", line 1: a: there is no program no-such-program")
 	mustSay(t, out.String(), "═══ a")
 }
+
+// The check shows what a card offers, as the settings have it, and what has to be typed for what is critical.
+func TestActionsCheckShowsWhatCanBeDone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "actions.yaml")
+	rewrite(t, file, "actions: [{name: publish, description: Publish a version., inputs: {version: {type: string}}, "+
+		"run: [cat, --, '{{version}}'], risk: critical, target: '{{version}}', runs_as: the AWS role deployer, examples: [{version: v1.2}]}]\n")
+	check := func() string {
+		var out bytes.Buffer
+		if err := (actionsCheckCmd{File: file, Elsewhere: true, mode: usual}).check(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	t.Setenv("APPROVALBOT_APPROVERS", "channel")
+	t.Setenv("APPROVALBOT_MORE_TIME", "0")
+	said := check()
+	mustSay(t, said, "Edit and Approve…", "Will run as: the AWS role deployer", "\nWhoever approves it has to type: v1.2\n")
+	if strings.Contains(said, "Give Me More Time") {
+		t.Errorf("the settings give no more time: %s", said)
+	}
+	t.Setenv("APPROVALBOT_MORE_TIME", "1h")
+	mustSay(t, check(), "Give Me More Time")
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -256,6 +257,40 @@ func TestDoctorSaysItOnce(t *testing.T) {
 	d.tell("policy", "hash 1")
 	if want := "✗ settings  no file\n✗ journal   no disk\n· policy    hash 1\n"; out.String() != want || d.failed != 2 {
 		t.Errorf("%d failed:\n%s", d.failed, out.String())
+	}
+}
+
+// What is well isn't said of what something is wrong with.
+func TestDoctorDoesNotPraiseAFault(t *testing.T) {
+	var out bytes.Buffer
+	d := &diagnosis{out: &out}
+	d.check("policy", "", errors.New("nobody"))
+	d.check("policy", "2 rules", nil)
+	if want := "✗ policy    nobody\n· policy    2 rules\n"; out.String() != want || d.failed != 1 {
+		t.Errorf("%d failed:\n%s", d.failed, out.String())
+	}
+}
+
+// Beside a bot that runs, doctor asks it how its journal is.
+func TestDoctorBesideARunningBot(t *testing.T) {
+	dir := t.TempDir()
+	p := newProgram(t, dir, nil, "dev", "--slack-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0", "--data-dir", "data")
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
+	}
+	said, _ := newProgram(t, dir, []string{"APPROVALBOT_MODEL=demo"}, "doctor").output()
+	mustSay(t, said, "✓ journal   "+filepath.Join(dir, "data", "journal")+" is in use by the bot that is running, and well")
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestPauseWithoutAProcess(t *testing.T) {
 	}
 	var out strings.Builder
 	s := order("pause", controlOrder{})
-	if s.tellPause(&out, false); s.Changed {
+	if s.tellPause(&out, false, "data"); s.Changed {
 		t.Errorf("paused twice: %+v", s)
 	}
 	mustSay(t, out.String(), "it was paused already by", ": maintenance", "no bot runs there")
@@ -156,5 +156,21 @@ func TestPauseWithoutAProcess(t *testing.T) {
 	report, err := r.Verify(ctx, ledger.VerifyOptions{})
 	if err != nil || !report.OK() || report.Rows != 2 {
 		t.Errorf("the journal: %+v, %v", report, err)
+	}
+}
+
+// What a pause says to do next reaches the same bot.
+func TestAPauseSaysHowToGoOn(t *testing.T) {
+	t.Setenv("APPROVALBOT_DATA_DIR", "")
+	for dir, want := range map[string]string{"data": "resume", "data/dev": "resume --data-dir data/dev", "a b/it's": `resume --data-dir 'a b/it'\''s'`} {
+		var out strings.Builder
+		(&controlState{Changed: true, Paused: &pausedSince{}}).tellPause(&out, false, dir)
+		if !strings.HasSuffix(out.String(), "to go on: approvalbot "+want+"\n") {
+			t.Errorf("%s: %s", dir, out.String())
+		}
+	}
+	t.Setenv("APPROVALBOT_DATA_DIR", "elsewhere")
+	if sameDir("elsewhere") != "" || sameDir("data") == "" {
+		t.Error("the environment's directory doesn't count")
 	}
 }

@@ -111,7 +111,7 @@ func withoutEffectInDev(environ []string) (out []string) {
 	return out
 }
 
-// Run prints the lines slack, api, token and ready on stdout, and nothing else there.
+// Run prints the lines slack, api, token and ready on stdout, and nothing else there; what to do next is on stderr.
 func (c devCmd) Run(ctx context.Context) error {
 	if err := confine.Harden(); err != nil {
 		return err
@@ -176,6 +176,7 @@ func (c devCmd) bot(ctx context.Context, s Settings, w wiring, slackLn, apiLn ne
 		select {
 		case <-a.slack.Connected():
 			fmt.Println("ready")
+			fmt.Fprintf(os.Stderr, "Now open http://%s/ and send: @%s read README.md\n", slackLn.Addr(), a.people.client.BotName)
 		case <-ctx.Done():
 		}
 	}()

@@ -48,7 +48,8 @@ func (c doctorCmd) Run(ctx context.Context) error {
 type diagnosis struct {
 	out          io.Writer
 	done, failed int
-	named        []string // what is wrong, as it was said
+	named        []string        // what is wrong, as it was said
+	faulty       map[string]bool // what something is wrong with, by the name of its lines
 }
 
 // check prints one line: what was looked at, and how it is or what to do. What keeps several things from working is said
@@ -60,9 +61,17 @@ func (d *diagnosis) check(what, fine string, err error) bool {
 	d.done++
 	if err != nil {
 		d.failed++
+		if d.faulty == nil {
+			d.faulty = map[string]bool{}
+		}
+		d.faulty[what] = true
 		d.named = append(d.named, err.Error())
 		fmt.Fprintf(d.out, "✗ %-9s %s\n", what, err)
 		return false
+	}
+	if d.faulty[what] { // what else holds of it makes it no better
+		d.tell(what, fine)
+		return true
 	}
 	fmt.Fprintf(d.out, "✓ %-9s %s\n", what, fine)
 	return true
@@ -95,12 +104,21 @@ func (d *diagnosis) machine(ctx context.Context, s Settings) {
 	d.journal(ctx, s)
 }
 
-// journal tries a write where nobody else holds the journal; where another process does, it reads how that one fares.
+// journal tries a write where nobody else holds the journal; where another process does, it asks that one how it fares.
 func (d *diagnosis) journal(ctx context.Context, s Settings) {
 	j, err := ledger.Open(ctx, s.journalDir(), ledger.Options{})
 	var inUse *ledger.InUseError
 	if errors.As(err, &inUse) {
-		d.tell("journal", err.Error()+"; its /readyz says whether it can be written")
+		state, asked := reach(ctx, s.DataDir, "status", controlOrder{})
+		if asked != nil || state.Checks["journal"] == "" {
+			d.tell("journal", err.Error()+"; its /readyz says whether it can be written")
+			return
+		}
+		if said := state.Checks["journal"]; said != "ok" {
+			d.check("journal", "", fmt.Errorf("%s is in use by the bot that is running, and that says of it: %s", s.journalDir(), slackui.VisibleLine(said)))
+			return
+		}
+		d.check("journal", s.journalDir()+" is in use by the bot that is running, and well", nil)
 		return
 	}
 	if err != nil {

@@ -387,3 +387,23 @@ func TestPausedWhileFormsAreOpen(t *testing.T) {
 		}
 	})
 }
+
+// The card says whose credentials a call uses, before and after it was changed.
+func TestTheCardSaysWhoItRunsAs(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "actions.yaml")
+	rewrite(t, file, "actions: [{name: publish, description: Publish a version., inputs: {version: {type: string}}, "+
+		"run: [cat, --, '{{version}}'], runs_as: the AWS role deployer}]\n")
+	turns := script(t, `[{"toolCalls":[{"id":"c1","name":"publish","arguments":{"version":"1"}}]},{"text":"ok"}]`)
+	inWorld(t, func(s *Settings) { s.ActionsFile, s.Model = file, turns }, func(w *world) {
+		thread := w.ask("alice", "publish it")
+		mustSay(t, w.card(thread).text, "Will run as", "the AWS role deployer")
+		w.choose("bob", w.card(thread), "edit")
+		w.send("bob", w.form("bob"), map[string]string{"argument.0/value": "2"})
+		c := w.lastRun().Calls[0]
+		if c.Approval.Revision() != 1 || c.Approval.Preview.RunsAs != "the AWS role deployer" {
+			t.Errorf("after the change: %+v", c.Approval.Preview)
+		}
+		mustSay(t, w.audit(w.lastRun().ID), "the AWS role deployer")
+	})
+}

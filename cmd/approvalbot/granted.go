@@ -45,9 +45,10 @@ func listGrants(ctx context.Context, j *ledger.Reader, all bool, r *redact.Redac
 		s, _ = r.Text(s)
 		return slackui.VisibleLine(s)
 	}
-	n := 0
+	n, ended := 0, 0
 	for _, g := range list {
 		if g.Ended != "" && !all {
+			ended++
 			continue
 		}
 		n++
@@ -61,8 +62,14 @@ func listGrants(ctx context.Context, j *ledger.Reader, all bool, r *redact.Redac
 			return err
 		}
 	}
-	if n == 0 {
-		_, err = fmt.Fprintln(w, "nothing is allowed in advance")
+	switch {
+	case n > 0:
+	case ended > 0:
+		_, err = fmt.Fprintf(w, "nothing is in force (%d ended in the last month: --all)\n", ended)
+	case all:
+		_, err = fmt.Fprintln(w, "nothing is in force, and nothing ended in the last month")
+	default:
+		_, err = fmt.Fprintln(w, "nothing is in force")
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"approvalbot/internal/devslack"
 	"approvalbot/internal/ledger"
+	"approvalbot/internal/policy"
 	"approvalbot/internal/redact"
 )
 
@@ -149,6 +150,50 @@ func TestAGrantAfterARestart(t *testing.T) {
 		if w.exists("e.txt") || a.status == http.StatusOK {
 			t.Errorf("%d %s", a.status, a.raw)
 		}
+	})
+}
+
+// What was allowed in advance under one policy doesn't come back after a start under another, file or no file.
+func TestAGrantEndsWithAnotherStart(t *testing.T) {
+	inChangedWorld(t, func(w *world) { grantors(&w.settings) }, func(w *world) {
+		thread := w.ask("alice", "write a.txt: one")
+		if r := w.allow("bob", w.card(thread), "grant_always", "30d", "9", "1"); len(r.Errors) > 0 {
+			t.Fatalf("%+v", r)
+		}
+		again := func(change func()) {
+			w.stop()
+			change()
+			w.start()
+			w.pass(5 * time.Second)
+		}
+		again(func() {})
+		if w.ask("alice", "write b.txt: one"); !w.exists("b.txt") {
+			t.Error("it ended with a restart")
+		}
+		again(func() { w.settings.ApprovalPolicy = policy.Strict })
+		again(func() { w.settings.ApprovalPolicy = policy.OnRequest })
+		if w.ask("alice", "write c.txt: one"); w.exists("c.txt") {
+			t.Error("it came back")
+		}
+		if list := w.app.grants.List(time.Now()); len(list) != 1 || list[0].Ended != "the policy changed" {
+			t.Errorf("%+v", list)
+		}
+		w.pass(3 * time.Minute)
+		list := func(all bool) string {
+			var out bytes.Buffer
+			j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
+			if err == nil {
+				err = errors.Join(listGrants(context.Background(), j, all, redact.New(), &out, time.Now()), j.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.String()
+		}
+		if got := list(false); got != "nothing is in force (1 ended in the last month: --all)\n" {
+			t.Errorf("listed: %s", got)
+		}
+		mustSay(t, list(true), "by bob", "ended: the policy changed; used 1 of 9")
 	})
 }
 

@@ -112,7 +112,9 @@ func run(ctx context.Context, args []string) error {
 }
 
 // judges tells which commands say what the bot would do, so that they need the settings that it has.
-func judges(command string) bool { return command == "policy" || command == "actions" }
+func judges(command string) bool {
+	return command == "policy" || command == "actions" || command == "profiles"
+}
 
 // An exitError ends the process with a code of its own. It wraps nothing: what it was made of must not be taken for
 // something milder.

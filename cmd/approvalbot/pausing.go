@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ func (c pauseCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tellPause(os.Stdout, c.StopRuns)
+	s.tellPause(os.Stdout, c.StopRuns, c.DataDir)
 	if len(s.Errors) > 0 {
 		return errors.New("not all runs were stopped: " + strings.Join(s.Errors, "; "))
 	}
@@ -212,7 +213,7 @@ func (p *pausedSince) line() string {
 	return s
 }
 
-func (s *controlState) tellPause(w io.Writer, stopped bool) {
+func (s *controlState) tellPause(w io.Writer, stopped bool, dataDir string) {
 	if s.Paused == nil { // somebody was faster
 		fmt.Fprintln(w, "paused, and resumed by somebody else since")
 		return
@@ -233,7 +234,25 @@ func (s *controlState) tellPause(w io.Writer, stopped bool) {
 	if s.Asks > 0 && !stopped { // those of runs that are stopped are being closed
 		fmt.Fprintf(w, "%s for people; until their time is over they can be denied, not approved\n", countedVerb(s.Asks, "ask", "waits", "wait"))
 	}
-	fmt.Fprintln(w, "to go on: approvalbot resume")
+	fmt.Fprintln(w, "to go on: approvalbot resume"+sameDir(dataDir))
+}
+
+// sameDir is the option that a command needs to reach the bot of a data directory, to be put behind it: none where it finds
+// that one by itself.
+func sameDir(dataDir string) string {
+	usual, err := filepath.Abs(cmp.Or(os.Getenv("APPROVALBOT_DATA_DIR"), "data"))
+	if asked, e := filepath.Abs(dataDir); err == nil && e == nil && asked == usual {
+		return ""
+	}
+	return " --data-dir " + shellWord(dataDir)
+}
+
+// shellWord is text as one word of a command line.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (s *controlState) tellResume(w io.Writer) {

@@ -25,6 +25,9 @@ type mention struct {
 	quorum int // 0: it isn't about approving
 }
 
+// operatorsLine is of those who may pause.
+const operatorsLine = "operators"
+
 // mentions are all places of the settings, the rules and the actions. A rule or action that names nobody means those of
 // the setting, and may want more of them.
 func (s *Settings) mentions(rules *policy.Rules, file *actions.File) []mention {
@@ -33,7 +36,14 @@ func (s *Settings) mentions(rules *policy.Rules, file *actions.File) []mention {
 		{"requesters", "APPROVALBOT_REQUESTERS", s.Requesters, approvals.ParseRequesters, 0},
 	}
 	if len(s.Grantors) > 0 {
-		all = append(all, mention{"approvers", "APPROVALBOT_GRANTORS", s.Grantors, approvals.ParseApprovers, 0})
+		all = append(all, mention{"grantors", "APPROVALBOT_GRANTORS", s.Grantors, approvals.ParseApprovers, 0})
+	}
+	if len(s.Operators) > 0 {
+		all = append(all, mention{operatorsLine, "APPROVALBOT_OPERATORS", s.Operators, approvals.ParseApprovers, 1})
+	}
+	ids := slices.DeleteFunc(slices.Clone(s.Notify), func(n string) bool { return !personID.MatchString(n) }) // else it is a word
+	if len(ids) > 0 {
+		all = append(all, mention{"notify", "APPROVALBOT_NOTIFY", ids, approvals.ParseApprovers, 0})
 	}
 	further := func(what, where string, list []string, quorum int) {
 		if list == nil && quorum <= s.Quorum {
@@ -73,10 +83,16 @@ func (s *Settings) strangers(ctx context.Context, client *slackui.Client, all []
 		if err != nil {
 			continue // it is said where the list is read
 		}
-		for _, err := range approvals.Check(ctx, client.Directory(), client.Team, list, m.quorum) {
+		wrong := approvals.Check(ctx, client.Directory(), client.Team, list, m.quorum)
+		if m.what == operatorsLine {
+			wrong = nobodyPauses(wrong, len(m.list))
+		}
+		for _, err := range wrong {
 			found = append(found, finding{m.what, m.where + ": " + err.Error()})
 		}
 	}
+	found = append(found, s.lostBots(ctx, client)...)
+	found = append(found, s.lostProfiles(ctx, client)...)
 	for _, id := range s.Channels {
 		if err := checkChannel(ctx, client, id); err != nil {
 			found = append(found, finding{"channels", "APPROVALBOT_CHANNELS: " + err.Error()})
@@ -91,6 +107,41 @@ func (s *Settings) strangers(ctx context.Context, client *slackui.Client, all []
 			without += ", with their buttons"
 		}
 		found = append(found, finding{"approvals channel", fmt.Sprintf("APPROVALBOT_APPROVALS_CHANNEL: %v. Until then %s", err, without)})
+	}
+	return found
+}
+
+// nobodyPauses says of the operators what it means where none of them counts.
+func nobodyPauses(wrong []error, listed int) []error {
+	nobody := func(err error) bool { return errors.Is(err, approvals.ErrNobody) }
+	if len(wrong) < listed && !slices.ContainsFunc(wrong, nobody) {
+		return wrong
+	}
+	return append(slices.DeleteFunc(wrong, nobody), errors.New("so nobody can pause approvalbot in Slack: only full members of the workspace count"))
+}
+
+// lostBots looks up the bots that may start runs.
+func (s *Settings) lostBots(ctx context.Context, client *slackui.Client) (found []finding) {
+	for _, id := range s.TrustedBots {
+		if err := client.CheckBot(ctx, id); err != nil {
+			found = append(found, finding{"bots", "APPROVALBOT_TRUSTED_BOTS: " + err.Error()})
+		}
+	}
+	return found
+}
+
+// lostProfiles looks up the channels that profiles name.
+func (s *Settings) lostProfiles(ctx context.Context, client *slackui.Client) (found []finding) {
+	f, err := s.profileFile()
+	if err != nil || f == nil {
+		return nil // it is said where the file is read
+	}
+	for _, p := range f.All() {
+		for _, id := range p.Channels {
+			if err := checkChannel(ctx, client, id); err != nil {
+				found = append(found, finding{"profile " + p.Name, fmt.Sprintf("APPROVALBOT_PROFILES: the profile %s: %v", p.Name, err)})
+			}
+		}
 	}
 	return found
 }
@@ -172,9 +223,15 @@ func (d *diagnosis) people(ctx context.Context, s Settings, client *slackui.Clie
 		d.check(f.what, "", errors.New(f.text))
 	}
 	for _, m := range all {
-		if len(m.list) > 0 && !wrong[m.what] && (m.what == "approvers" || m.what == "requesters") {
+		if len(m.list) > 0 && !wrong[m.what] && !strings.Contains(m.where, " ") { // rules and actions have lines of their own
 			d.check(m.what, strings.Join(m.list, ","), nil)
 		}
+	}
+	if len(s.TrustedBots) > 0 && !wrong["bots"] {
+		d.check("bots", strings.Join(s.TrustedBots, ","), nil)
+	}
+	if len(s.Operators) == 0 {
+		d.tell(operatorsLine, "none: nobody can pause it in Slack (APPROVALBOT_OPERATORS); approvalbot pause on this machine can")
 	}
 	if len(s.Channels) > 0 && !wrong["channels"] {
 		d.check("channels", strings.Join(s.Channels, ",")+": the bot is in them", nil)

@@ -201,3 +201,49 @@ func TestTheStartSaysThatTheApprovalsChannelIsClosed(t *testing.T) {
 		}
 	})
 }
+
+// Home and /approvals list every ask that waits, each once and by a link to a message that it stands on: those of a set, and
+// those that stand in the approvals channel alone, also of a run over HTTP.
+func TestListsNameEveryAsk(t *testing.T) {
+	lists := func(w *world, user string, at string, asks ...string) {
+		w.t.Helper()
+		page, view := w.home(user)
+		for where, said := range map[string]string{"Home": page, "/approvals": w.approvals(user, ""), "/approvals all": w.approvals(user, "all")} {
+			for _, ask := range asks {
+				if !strings.Contains(said, ask) {
+					w.t.Errorf("%s doesn't name %s:\n%s", where, ask, said)
+				}
+			}
+		}
+		if n := strings.Count(w.approvals(user, ""), "asked by"); n != len(asks) {
+			w.t.Errorf("%d lines, want %d:\n%s", n, len(asks), w.told(user))
+		}
+		if !strings.Contains(string(view.Blocks), "/archives/"+at+"/p") {
+			w.t.Errorf("no link into %s: %s", at, view.Blocks)
+		}
+	}
+	three := "`touch one` `touch two` `touch three`"
+	inWorld(t, func(s *Settings) { s.Sets = true }, func(w *world) {
+		w.ask("alice", three)
+		lists(w, "bob", w.general(), "touch one", "touch two", "touch three")
+		w.pass(3 * time.Minute)
+	})
+	inApprovalsChannel(t, true, func(s *Settings) { s.Sets = true }, func(w *world) {
+		w.ask("alice", three)
+		lists(w, "bob", w.ops(), "touch one", "touch two", "touch three")
+		w.pass(3 * time.Minute)
+	})
+	for _, sets := range []switched{false, true} {
+		inApprovalsChannel(t, true, func(s *Settings) { s.Sets = sets }, func(w *world) {
+			l := w.client(localToken).listen("POST", "/api/agent/stream", order("`touch done`"))
+			l.until("approvalRequired")
+			w.pass(3 * time.Second)
+			lists(w, "bob", w.ops(), "touch done")
+			if said := w.approvals("carol", "all"); strings.Contains(said, "touch done") {
+				t.Errorf("who isn't in the channel sees it: %s", said)
+			}
+			w.pass(3 * time.Minute)
+			l.until("done")
+		})
+	}
+}

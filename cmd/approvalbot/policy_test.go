@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,12 +202,40 @@ func (w *world) policies() (out []string) {
 			w.t.Fatal(err)
 		}
 		b := e.Body.(*ledger.PolicyChanged)
+		if b.File == "" {
+			out = append(out, b.From+" "+b.To)
+			continue
+		}
 		if text, err := policy.Load("", []byte(b.Text)); err != nil || text.Rules.Len() != b.Rules {
 			w.t.Errorf("the text of a policy isn't in the journal: %v", err)
 		}
 		out = append(out, b.From+" "+b.To)
 	}
 	return out
+}
+
+// A start is recorded where it puts another policy in force than the journal names last: with a file, and without one.
+func TestAStartRecordsAnotherPolicy(t *testing.T) {
+	file := policyFile(t, "rules: [{name: no, tool: shell, effect: deny}]")
+	inChangedWorld(t, func(w *world) { w.settings.PolicyFile = file }, func(w *world) {
+		again := func(file string) string {
+			w.stop()
+			w.settings.PolicyFile = file
+			w.start()
+			return w.app.rules.Current().Hash()
+		}
+		first := w.app.rules.Current().Hash()
+		if again(file); len(w.policies()) != 1 {
+			t.Errorf("the same file was recorded twice: %q", w.policies())
+		}
+		without := again("")
+		again("")
+		again(file)
+		want := []string{" " + first, first + " " + without, without + " " + first}
+		if got := w.policies(); !slices.Equal(got, want) {
+			t.Errorf("recorded: %q, want %q", got, want)
+		}
+	})
 }
 
 // What can't be read or recorded takes nobody's place, and the signal is what makes the process look.

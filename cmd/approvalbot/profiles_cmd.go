@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,12 +16,12 @@ type profilesCmd struct {
 }
 
 type profilesCheckCmd struct {
-	File string `arg:"" type:"path" help:"The file, such as deploy/profiles.example.yaml."`
+	profilesFile
 }
 
 // Run prints a line for each profile.
 func (c profilesCheckCmd) Run() error {
-	f, err := readProfiles(c.File)
+	f, err := c.read()
 	if err != nil {
 		return err
 	}
@@ -31,17 +32,14 @@ func (c profilesCheckCmd) Run() error {
 }
 
 type profilesShowCmd struct {
-	File    string `type:"path" env:"APPROVALBOT_PROFILES" help:"The file (default: APPROVALBOT_PROFILES)."`
+	profilesFile
 	Channel string `help:"The channel, C…, or the id of a direct message, D…; without one, what holds for runs over HTTP."`
 	Session string `help:"A conversation, to see the directory that it works in."`
 }
 
 // Run prints what holds in the channel.
 func (c profilesShowCmd) Run() error {
-	if c.File == "" {
-		return fmt.Errorf("which file? Give --file FILE, or set APPROVALBOT_PROFILES")
-	}
-	f, err := readProfiles(c.File)
+	f, err := c.read()
 	if err != nil {
 		return err
 	}
@@ -54,16 +52,24 @@ func (c profilesShowCmd) Run() error {
 	return nil
 }
 
-// readProfiles reads a file with the settings of the environment, which say what a profile may not loosen.
-func readProfiles(file string) (*profiles.File, error) {
-	if err := loadEnv(envFile); err != nil {
-		return nil, err
+// A profilesFile is the file that a command is about.
+type profilesFile struct {
+	File string `arg:"" optional:"" type:"path" env:"APPROVALBOT_PROFILES" help:"The file, such as deploy/profiles.example.yaml (default: APPROVALBOT_PROFILES)."`
+}
+
+// Help says where the settings come from.
+func (profilesFile) Help() string { return sameSettings }
+
+// read reads it with the settings of the environment, which say what a profile may not loosen.
+func (c profilesFile) read() (*profiles.File, error) {
+	if c.File == "" {
+		return nil, errors.New("which file? Name one, or set APPROVALBOT_PROFILES")
 	}
 	s, err := readSettings()
 	if err != nil && s.Profiles == "" { // what else is wrong with the settings is not the question here
 		s = Settings{}
 	}
-	s.Profiles = file
+	s.Profiles = c.File
 	return s.profileFile()
 }
 

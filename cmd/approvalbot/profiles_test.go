@@ -260,3 +260,24 @@ func TestProfilesBesideTheSettings(t *testing.T) {
 		}
 	}
 }
+
+// Both commands take the file in the same way: from the command line, the environment, or .env.
+func TestProfilesCommandsTakeTheFile(t *testing.T) {
+	dir := t.TempDir()
+	rewrite(t, filepath.Join(dir, "p.yaml"), "profiles: [{name: mine, default: true}]\n")
+	rewrite(t, filepath.Join(dir, "wrong.yaml"), "profiles: 1\n")
+	said, code := newProgram(t, dir, nil, "profiles", "show").output()
+	if code == 0 {
+		t.Error("shown without a file")
+	}
+	mustSay(t, said, "which file?", "APPROVALBOT_PROFILES")
+	rewrite(t, filepath.Join(dir, ".env"), "APPROVALBOT_PROFILES=p.yaml\n")
+	for _, args := range [][]string{{"profiles", "check"}, {"profiles", "show"}, {"profiles", "check", "p.yaml"}, {"profiles", "show", "p.yaml", "--channel", "C1"}} {
+		if said, code := newProgram(t, dir, nil, args...).output(); code != 0 || !strings.Contains(said, "mine: everywhere else") {
+			t.Errorf("%v: %d %s", args, code, said)
+		}
+		if said, code := newProgram(t, dir, nil, append(args[:2:2], "wrong.yaml")...).output(); code == 0 {
+			t.Errorf("%v: the file that was named doesn't count: %s", args, said)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func TestDevEndsWell(t *testing.T) {
 		if err := p.Wait(); err != nil || !ready {
 			t.Errorf("%v: ready: %v, it ended with %v\n%s", sig, ready, err, p.stderr.String())
 		}
-		mustSay(t, p.stderr.String(), "level=WARN", "did you mean APPROVALBOT_QUORUM?")
+		mustSay(t, p.stderr.String(), "level=WARN", "did you mean APPROVALBOT_QUORUM?", "Now open http://127.0.0.1:", "/ and send: @approvalbot read README.md\n")
 		if n := strings.Count(p.stderr.String(), "no effect"); n != 1 {
 			t.Errorf("%d names are said to have no effect:\n%s", n, p.stderr.String())
 		}
@@ -157,11 +157,15 @@ func TestDoctorLooksUpEveryID(t *testing.T) {
 	random := w.Channels[2].ID // which the bot isn't in
 	rules, named := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "actions.yaml")
 	rewrite(t, rules, "rules:\n- {name: four-eyes, tool: shell, effect: ask, approvers: [S0PLATFORM, "+bob+"], quorum: 2}\n"+
-		"- {name: three, tool: shell, effect: ask, quorum: 3}\n- {name: fine, tool: shell, effect: ask, approvers: ["+bob+"]}\n")
+		"- {name: three, tool: shell, effect: ask, quorum: 3}\n- {name: fine, tool: shell, effect: ask, approvers: ["+bob+"]}\n"+
+		"- {name: later, tool: shell, effect: ask, escalate: [{after: 1m, approvers: [U0LATER]}]}\n")
+	profiled := filepath.Join(dir, "profiles.yaml")
+	rewrite(t, profiled, "profiles: [{name: quiet, channels: [C0PROFILE]}]\n")
 	rewrite(t, named, "actions: [{name: show, description: Show it., run: [cat, --, x], approvers: [U0NOBODY]}]\n")
 	env := []string{"SLACK_BOT_TOKEN=" + w.App.BotToken, "SLACK_APP_TOKEN=" + w.App.AppToken, "SLACK_API_URL=" + url + "/api/",
 		"APPROVALBOT_MODEL=demo", "APPROVALBOT_APPROVERS=" + bob, "APPROVALBOT_REQUESTERS=S0ASKERS", "APPROVALBOT_CHANNELS=C0NOWHERE," + random,
-		"APPROVALBOT_POLICY_FILE=" + rules, "APPROVALBOT_ACTIONS_FILE=" + named}
+		"APPROVALBOT_POLICY_FILE=" + rules, "APPROVALBOT_ACTIONS_FILE=" + named, "APPROVALBOT_GRANTORS=" + bob,
+		"APPROVALBOT_OPERATORS=U0GONE", "APPROVALBOT_NOTIFY=U0QUIET", "APPROVALBOT_TRUSTED_BOTS=B0NONE", "APPROVALBOT_PROFILES=" + profiled}
 	said, code := newProgram(t, dir, env, "doctor").output()
 	if code != 1 {
 		t.Errorf("exit code %d", code)
@@ -173,7 +177,20 @@ func TestDoctorLooksUpEveryID(t *testing.T) {
 		"✗ policy    "+rules+":2: the rule four-eyes: there is no user group with the id S0PLATFORM",
 		"✗ policy    "+rules+":2: the rule four-eyes: 2 people have to approve, and only 1 of those who are listed could",
 		"✗ policy    "+rules+":3: the rule three, for whom APPROVALBOT_APPROVERS counts: 3 people have to approve, and only 1 of those who are listed could",
-		"✗ actions   the action show: there is nobody with the id U0NOBODY")
+		"✗ actions   the action show: there is nobody with the id U0NOBODY",
+		"✗ policy    "+rules+":5: the rule later, escalate: there is nobody with the id U0LATER", "✓ grantors  "+bob,
+		"✗ operators APPROVALBOT_OPERATORS: there is nobody with the id U0GONE", "✗ operators APPROVALBOT_OPERATORS: so nobody can pause approvalbot in Slack",
+		"✗ notify    APPROVALBOT_NOTIFY: there is nobody with the id U0QUIET",
+		"✗ bots      APPROVALBOT_TRUSTED_BOTS: there is no bot with the id B0NONE",
+		"✗ profile quiet APPROVALBOT_PROFILES: the profile quiet: there is no channel with the id C0PROFILE", "· policy    "+rules+": 4 rules")
+	for _, what := range []string{"✓ policy", "✓ actions", "✓ operators", "✓ profile"} {
+		if strings.Contains(said, what) {
+			t.Errorf("%s, and something is wrong with it:\n%s", what, said)
+		}
+	}
+	if strings.Count(said, "✓ approvers") != 1 {
+		t.Errorf("it says a line twice:\n%s", said)
+	}
 	if strings.Contains(said, "the rule fine") {
 		t.Errorf("it complains of what is well:\n%s", said)
 	}

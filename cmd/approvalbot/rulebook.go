@@ -51,19 +51,40 @@ func openRulebook(s Settings, log *slog.Logger) (*rulebook, error) {
 	return b, nil
 }
 
-// begin records what is in force.
+// begin records what is in force, where it isn't what the journal says was in force last: with a file or without one, since
+// what was allowed in advance under one policy must not come back after another one.
 func (b *rulebook) begin(ctx context.Context, journal *ledger.Ledger) error {
 	b.journal = journal
-	if b.file == "" {
-		return nil
+	last, err := lastPolicy(ctx, journal.Reader)
+	if err != nil {
+		return fmt.Errorf("which policy was in force last can't be read: %w", err)
 	}
 	p := b.Current()
-	if _, err := journal.Append(ctx, b.changed("", p, b.text, ledger.System)); err != nil {
-		return fmt.Errorf("the policy could not be recorded: %w", err)
+	if last != p.Hash() {
+		if _, err := journal.Append(ctx, b.changed(last, p, b.text, ledger.System)); err != nil {
+			return fmt.Errorf("the policy could not be recorded: %w", err)
+		}
+	}
+	if b.file == "" {
+		return nil
 	}
 	b.log.Info("policy file", "file", b.file, "rules", p.Rules().Len(), "hash", p.Hash())
 	warn(b.log, withoutEffect(p))
 	return nil
+}
+
+// lastPolicy is the hash of the policy that was in force last, as far as the journal says; "" where it doesn't.
+func lastPolicy(ctx context.Context, journal *ledger.Reader) (hash string, err error) {
+	for e, err := range journal.Read(ctx, 0, ledger.Filter{Kinds: []string{"policy_changed"}}) {
+		if err != nil {
+			return "", err
+		}
+		hash = "" // erased: what it was nobody knows
+		if b, ok := e.Body.(*ledger.PolicyChanged); ok {
+			hash = b.To
+		}
+	}
+	return hash, nil
 }
 
 func (b *rulebook) changed(from string, to *policy.Policy, text string, by ledger.Actor) ledger.Event {

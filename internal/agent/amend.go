@@ -72,7 +72,7 @@ func (r *run) amendment(ctx context.Context, ask *ledger.ApprovalRequested, e ap
 		return nil, refused("The policy forbids the changed call: %s", sentence(firstOf(d.Reason, "no reason was given")))
 	}
 	m := &approvals.Amendment{
-		Edit: e, Preview: previewOf(p), Reason: d.Reason, Rule: d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
+		Edit: e, Preview: PreviewOf(p), Reason: d.Reason, Rule: d.Rule, Risk: string(d.Risk), Confirm: d.Confirm,
 		PolicyHash: rules.Hash(), Approvers: d.Approvers, Quorum: d.Quorum,
 	}
 	m.Arguments = string(args)
@@ -84,9 +84,9 @@ func (r *run) amendment(ctx context.Context, ask *ledger.ApprovalRequested, e ap
 	return m, r.annotate(ctx, ask.Tool, ask.ToolHash, &m.Preview)
 }
 
-// previewOf is a tool's preview as it is recorded.
-func previewOf(p tools.Preview) ledger.Preview {
-	return ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes}
+// PreviewOf is a tool's preview as it is recorded.
+func PreviewOf(p tools.Preview) ledger.Preview {
+	return ledger.Preview{Summary: p.Summary, Target: p.Target, Kind: string(p.Kind), Body: p.Body, Notes: p.Notes, RunsAs: p.RunsAs}
 }
 
 // member finds, in what a schema says of arguments, the one that it is about.
@@ -118,9 +118,11 @@ func (r *run) offers(t target, args json.RawMessage, surfaces []string) (offers 
 // editable tells whether people can be shown a form for a call.
 func (r *run) editable(name string, args json.RawMessage) bool {
 	tool, ok := r.tools.Get(name)
-	if !ok || r.asked != nil || r.Hides != nil && r.Hides(string(args)) {
-		return false
-	}
+	return ok && r.asked == nil && (r.Hides == nil || !r.Hides(string(args))) && Editable(tool, args)
+}
+
+// Editable tells whether a form can show all that a call's arguments are.
+func Editable(tool tools.Tool, args json.RawMessage) bool {
 	schema, err := tool.Spec().Schema()
 	if err != nil {
 		return false

@@ -192,7 +192,7 @@ func (r *run) request(t target, p tools.Preview, args json.RawMessage, d policy.
 	return approvals.Request{
 		Key: approvals.Key{Run: r.id, Call: t.call.ID}, Session: r.session,
 		Tool: t.call.Name, ToolHash: hash, Arguments: string(args), Reason: d.Reason,
-		Preview:    previewOf(p),
+		Preview:    PreviewOf(p),
 		Place:      r.started.Place,
 		Requesters: r.started.Requesters,
 		Surfaces:   surfaces,

@@ -27,10 +27,13 @@ func Check(ctx context.Context, d Directory, team string, list Approvers, quorum
 	if n := len(c.members); n > 0 {
 		c.say("%d people have to approve, and only %d of those who are listed could", quorum, n)
 	} else if len(c.wrong) == 0 {
-		c.say("none of those who are listed could approve: only full members of the workspace count")
+		c.wrong = append(c.wrong, ErrNobody)
 	}
 	return c.wrong
 }
+
+// ErrNobody: of those who are listed, nobody counts.
+var ErrNobody = errors.New("none of those who are listed could approve: only full members of the workspace count")
 
 // A roll is what is known of a list after its people were looked up.
 type roll struct {

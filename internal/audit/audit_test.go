@@ -354,6 +354,43 @@ func TestWhatWasWanted(t *testing.T) {
 	}
 }
 
+// Who may approve is said as it was asked, by name where the journal has one; who was added, and what other arguments want,
+// with the moment.
+func TestWhoMayApproveIsToldAsItWas(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	carol := ledger.Actor{Kind: ledger.ActorUser, ID: "UCAROL", Name: "carol"}
+	a := &ledger.Approval{}
+	for i, b := range []ledger.Body{
+		&ledger.ApprovalRequested{Approval: "a1", Approvers: []string{"UBOB", "channel"}, Names: map[string]string{"UBOB": "bob"}, Preview: ledger.Preview{RunsAs: "deployer"}},
+		&ledger.ApprovalEscalated{Approval: "a1", Level: 1, Approvers: []string{"UCAROL", "S1"}},
+		&ledger.ApprovalAmended{Approval: "a1", Revision: 1, Approvers: []string{"UCAROL"}, Quorum: 2},
+		&ledger.ApprovalAmended{Approval: "a1", Revision: 2, Approvers: []string{"UCAROL"}, Quorum: 2},
+	} {
+		if !a.Apply(ledger.Event{Seq: int64(i + 1), Time: at.Add(time.Duration(i) * time.Minute), Actor: carol, Body: b}) {
+			t.Fatalf("not applied: %T", b)
+		}
+	}
+	c := cleaner{redact.New(), map[string]string{"UCAROL": "carol"}}
+	if got, want := c.wanted(a), "May approve: bob (UBOB), channel; runs as deployer"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if p := passed(c, a); len(p) != 1 || p[0].text != "level 1, may approve, too: carol (UCAROL), S1" || !p[0].at.Equal(at.Add(time.Minute)) {
+		t.Errorf("%+v", p)
+	}
+	if got := c.rewanted(a, 0); got != "May approve: carol (UCAROL); 2 have to" {
+		t.Errorf("%q", got)
+	}
+	if got := c.rewanted(a, 1); got != "" {
+		t.Errorf("the same is told again: %q", got)
+	}
+	var text bytes.Buffer
+	p := &printer{cleaner: c, w: &text}
+	p.approval(a)
+	if s := text.String(); strings.Count(s, "wanted then") != 1 || strings.Count(s, "bob (UBOB)") != 1 || p.err != nil {
+		t.Errorf("%s", s)
+	}
+}
+
 func TestShowStyles(t *testing.T) {
 	j := tell(t, t.TempDir(), "many words that have to be broken somewhere because a line is not as long as they are")
 	defer closed(t, j)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,7 @@ type Reading struct {
 	First      int64                        // Seq of its first event
 	Last       ledger.Head                  // and its last: a head that the journal has to have from then on
 	Erasing    ledger.Event                 // the pruning that erased it; no body where it wasn't
+	Names      map[string]string            // of the people who did something in its conversation, by id
 }
 
 // program is the other program whose own action the run was about; empty for a run of the agent.
@@ -73,6 +75,12 @@ func (r *Reading) take(e ledger.Event) error {
 	}
 	if s := r.Run.Started; s != nil && s.Message == e.Seq {
 		r.Message = e
+	}
+	if a := e.Actor; a.Kind == ledger.ActorUser && a.ID != "" && a.Name != "" {
+		if r.Names == nil {
+			r.Names = map[string]string{}
+		}
+		r.Names[a.ID] = a.Name
 	}
 	if b, ok := e.Body.(*ledger.FileSaved); ok && r.Run.Started != nil && b.Message == r.Run.Started.Message {
 		if r.Files == nil {
@@ -134,7 +142,10 @@ func waited(a *ledger.Approval) (time.Duration, bool) {
 }
 
 // A cleaner makes text fit to be shown: without secrets, everything in it visible.
-type cleaner struct{ r *redact.Redactor }
+type cleaner struct {
+	r     *redact.Redactor
+	names map[string]string // of people, by id, as the journal has them
+}
 
 func (c cleaner) text(s string) string {
 	s, _ = c.r.Text(s)
@@ -170,6 +181,18 @@ func (c cleaner) who(a *ledger.Actor) string {
 		id += " via " + c.line(a.Via)
 	}
 	return name + " (" + id + ")"
+}
+
+// named is a list of people, groups and words such as channel; people by their names, with their ids, where they are known.
+func (c cleaner) named(a *ledger.Approval, list []string) string {
+	all := make([]string, len(list))
+	for i, id := range list {
+		all[i] = c.line(id)
+		if name := c.line(cmp.Or(c.names[id], a.Names[id])); strings.TrimSpace(name) != "" && name != all[i] {
+			all[i] = name + " (" + all[i] + ")"
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // arguments are a call's arguments for reading; what isn't JSON is shown as it is.

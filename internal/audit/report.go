@@ -30,7 +30,7 @@ var reportTemplate = template.Must(template.New("report").Parse(reportHTML))
 // Report writes a run as one page of HTML that needs nothing else: no script, no font, no connection. Text that others
 // wrote is text there, whatever is in it.
 func Report(w io.Writer, r *Reading, red *redact.Redactor) error {
-	b := builder{cleaner{red}, r}
+	b := builder{cleaner{red, r.Names}, r}
 	return reportTemplate.Execute(w, b.page())
 }
 
@@ -369,19 +369,43 @@ func (b builder) steps(c *ledger.Call) []step {
 	return steps
 }
 
-// wanted is what an ask wants of people.
+// wanted is what an ask wanted of people when it was opened: what was changed since, and who was added, are steps of their
+// own.
 func (c cleaner) wanted(a *ledger.Approval) string {
-	s := "May approve: " + c.line(cmp.Or(strings.Join(a.Approvers, ", "), "nobody"))
-	if a.Quorum > 1 {
-		s += fmt.Sprintf("; %d have to", a.Quorum)
-	}
-	if a.Risk != "" {
-		s += "; " + c.line(a.Risk) + " risk"
-	}
-	if a.Confirm {
-		s += "; a click is confirmed once more"
+	q := a.Original
+	s := c.wants(a, q.Approvers, q.Quorum, q.Risk, q.Confirm)
+	if as := c.line(q.Preview.RunsAs); as != "" {
+		s += "; runs as " + as
 	}
 	return s + c.stood(a)
+}
+
+// wants is who may approve, how many have to, and how carefully.
+func (c cleaner) wants(a *ledger.Approval, approvers []string, quorum int, risk string, confirm bool) string {
+	s := "May approve: " + cmp.Or(c.named(a, approvers), "nobody")
+	if quorum > 1 {
+		s += fmt.Sprintf("; %d have to", quorum)
+	}
+	if risk != "" {
+		s += "; " + c.line(risk) + " risk"
+	}
+	if confirm {
+		s += "; a click is confirmed once more"
+	}
+	return s
+}
+
+// rewanted is what changed arguments want of people, where that isn't what the ones before them wanted; else "".
+func (c cleaner) rewanted(a *ledger.Approval, i int) string {
+	before, m := c.wants(a, a.Original.Approvers, a.Original.Quorum, a.Original.Risk, a.Original.Confirm), a.Amended[i]
+	if i > 0 {
+		b := a.Amended[i-1]
+		before = c.wants(a, b.Approvers, b.Quorum, b.Risk, b.Confirm)
+	}
+	if now := c.wants(a, m.Approvers, m.Quorum, m.Risk, m.Confirm); now != before {
+		return now
+	}
+	return ""
 }
 
 // stood says where else than where its run talks an ask stood, and why.
@@ -392,7 +416,7 @@ func (c cleaner) stood(a *ledger.Approval) (s string) {
 	for _, p := range a.Elsewhere {
 		switch {
 		case p.User != "":
-			s += "; sent to " + c.line(p.User)
+			s += "; sent to " + c.named(a, []string{p.User})
 		case a.Only:
 			s += "; decided in " + c.line(p.Channel) + " only"
 		default:
@@ -420,8 +444,11 @@ func (b builder) asked(a *ledger.Approval) []step {
 	for _, v := range a.Void {
 		steps = append(steps, step{At: clock(v.At), Name: "vote", Text: fmt.Sprintf("%s by %s", v.Type, b.who(&v.By)) + b.because(v.Reason) + "; void, the arguments were changed after it"})
 	}
-	for _, m := range a.Amended {
+	for i, m := range a.Amended {
 		steps = append(steps, step{At: clock(m.At), Name: "changed", Tone: "wait", Text: "by " + b.who(&m.By) + ", to " + b.long(m.Arguments), Took: "after " + took(m.At.Sub(a.At))})
+		if now := b.rewanted(a, i); now != "" {
+			steps = append(steps, step{Name: "wanted then", Text: now})
+		}
 	}
 	for _, s := range passed(b.cleaner, a) {
 		steps = append(steps, step{At: clock(s.at), Name: s.name, Text: s.text, Took: "after " + took(s.at.Sub(a.At))})

@@ -92,7 +92,7 @@ func pad(s string, width int) string {
 
 // List writes a line for each run, the oldest first, and between them those of pauses.
 func List(ctx context.Context, j *ledger.Reader, w io.Writer, r *redact.Redactor, s Style) error {
-	p := &printer{cleaner: cleaner{r}, style: s, w: w}
+	p := &printer{cleaner: cleaner{r: r}, style: s, w: w}
 	p.write(p.paint(strong, listLine("RUN", "STARTED", "BY", "STATUS", "CALLS", "TOOK", "ENDINGS", "REQUEST")) + "\n")
 	for e, err := range j.Read(ctx, 0, ledger.Filter{Kinds: []string{"run_started", "paused", "resumed"}}) {
 		if err != nil {
@@ -226,7 +226,7 @@ func stateColor(s ledger.CallState) string {
 
 // Show answers, from the journal alone: did each call really end, how and why, and has the model seen it.
 func Show(w io.Writer, r *Reading, red *redact.Redactor, s Style) error {
-	p := &printer{cleaner: cleaner{red}, style: s, w: w}
+	p := &printer{cleaner: cleaner{red, r.Names}, style: s, w: w}
 	p.head(r)
 	if r.Run.Erased > 0 {
 		return p.err
@@ -343,8 +343,11 @@ func (p *printer) approval(a *ledger.Approval) {
 	for _, v := range a.Void {
 		p.field(6, "vote", faint, fmt.Sprintf("%s %s by %s, void: the arguments were changed after it", stamp(v.At), v.Type, p.who(&v.By)))
 	}
-	for _, m := range a.Amended {
+	for i, m := range a.Amended {
 		p.field(6, "changed", waiting, fmt.Sprintf("%s by %s, sha256 %.8s…, to %s", stamp(m.At), p.who(&m.By), p.line(m.Digest), p.text(m.Arguments)))
+		if now := p.rewanted(a, i); now != "" {
+			p.field(6, "wanted then", plainText, now)
+		}
 	}
 	for _, s := range passed(p.cleaner, a) {
 		p.field(6, s.name, plainText, stamp(s.at)+" "+s.text)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -20,7 +19,7 @@ type passing struct {
 // passed is what happened to an ask while nobody decided, and after it: who was reminded, who was added, how the deadline
 // was moved, and that it was asked again.
 func passed(c cleaner, a *ledger.Approval) (all []passing) {
-	list := func(words []string) string { return c.line(cmp.Or(strings.Join(words, ", "), "nobody by name")) }
+	list := func(words []string) string { return cmp.Or(c.named(a, words), "nobody by name") }
 	for _, r := range a.Reminded {
 		how := "in the thread: "
 		if r.Direct {

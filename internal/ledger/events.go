@@ -743,14 +743,15 @@ type MessageSettled struct {
 	Language string `json:"language,omitempty"` // that it was rendered in; empty: English
 }
 
-// PolicyChanged: from here on decisions are made by another policy, which they name by its hash. It is also written when a
-// process with a policy file starts. The file's text is kept, so that a decision can be understood when the file has gone.
+// PolicyChanged: from here on decisions are made by another policy, which they name by its hash. It is written when a process
+// starts under another one than the journal says was in force last, and when the file is read again and means something
+// else. The file's text is kept, so that a decision can be understood when the file has gone.
 type PolicyChanged struct {
-	From    string `json:"from,omitempty"` // hash of the policy before; empty at the start of a process
+	From    string `json:"from,omitempty"` // hash of the policy before; empty where the journal knows none
 	To      string `json:"to"`             // hash of the policy that is in force now
 	Policy  string `json:"approvalPolicy"`
 	Sandbox string `json:"sandboxMode"`
-	File    string `json:"file"`
+	File    string `json:"file"` // empty: the settings alone decide
 	Rules   int    `json:"rules"`
 	Text    string `json:"text"` // of the file
 }

@@ -339,3 +339,17 @@ func (c *caller) Do(r *http.Request) (*http.Response, error) {
 	}
 	return resp, nil
 }
+
+// CheckBot tells why another bot is none that could write to us.
+func (c *Client) CheckBot(ctx context.Context, id string) error {
+	b, err := c.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: id})
+	switch {
+	case errorCode(err) == "bot_not_found":
+		return fmt.Errorf("there is no bot with the id %s: the log names the id of a bot that mentions approvalbot", id)
+	case err != nil:
+		return fmt.Errorf("the bot %s can't be looked up: %w", id, err)
+	case b.Deleted:
+		return fmt.Errorf("the bot %s (%s) was removed", id, b.Name)
+	}
+	return nil
+}

@@ -28,6 +28,8 @@ type Mockup struct {
 	Timeout   time.Duration
 	Risk      string
 	Confirm   bool
+	Offers    []ledger.Offer    // what it lets people do besides approving and denying
+	MoreTime  time.Duration     // how far they may move its deadline
 	Language  language.Language // that people read it in
 }
 
@@ -42,6 +44,7 @@ func (m Mockup) Text(r *redact.Redactor) string {
 		{Seq: 3, Run: "mockup", Call: "c1", Body: &ledger.ApprovalRequested{
 			Approval: "mockup", Tool: m.Tool, Arguments: m.Arguments, Digest: m.Digest, Reason: m.Reason, Rule: m.Rule, Preview: m.Preview,
 			Approvers: m.Approvers, Quorum: m.Quorum, Timeout: m.Timeout, Cwd: m.Cwd, Risk: m.Risk, Confirm: m.Confirm,
+			Offers: m.Offers, MoreTime: m.MoreTime,
 		}},
 	} {
 		run.Apply(e)
