@@ -78,7 +78,7 @@ var zhOperate = map[string]string{
 	"There is no run that you could stop.":            "没有你可以停止的任务。",
 	"Name a run, as in /approvals stop 1a2b3c4d:":     "请指定任务，例如 /approvals stop 1a2b3c4d：",
 	"A run": "一个任务",
-	"what waits for your approval; /approvals alone does, too":               "等待你批准的请求（直接输入 /approvals 也一样）",
+	"what waits for your approval, as with /approvals alone":                 "等待你批准的请求（直接输入 /approvals 也一样）",
 	"every open request in your conversations":                               "你所在对话中的所有未完成请求",
 	"what is allowed in advance, with Revoke":                                "预先授权的操作，可撤销",
 	"stops a run, named by the beginning of its id; without one, lists them": "停止任务；输入 ID 开头即可，不带 ID 则列出任务",

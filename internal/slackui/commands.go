@@ -321,7 +321,7 @@ func (u *UI) commandHelp(ctx context.Context, by ledger.Actor, _ string) (comman
 
 func (v *renderer) help(operator bool) commandAnswer {
 	lines := [][2]string{
-		{"/approvals mine", v.t("what waits for your approval; /approvals alone does, too")},
+		{"/approvals mine", v.t("what waits for your approval, as with /approvals alone")},
 		{"/approvals all", v.t("every open request in your conversations")},
 		{"/approvals grants", v.t("what is allowed in advance, with Revoke")},
 		{"/approvals stop RUN", v.t("stops a run, named by the beginning of its id; without one, lists them")},
