@@ -297,7 +297,7 @@ func (c actionsCheckCmd) card(w io.Writer, a *actions.Action, args json.RawMessa
 
 // offers are what the card lets people do besides approving and denying, under the settings and whoever asks.
 func (c actionsCheckCmd) offers(a *actions.Action, args json.RawMessage, r *redact.Redactor) (offers []ledger.Offer) {
-	if !hides(r)(string(args)) && agent.Editable(a, args) {
+	if !r.Hides(string(args)) && agent.Editable(a, args) {
 		offers = append(offers, ledger.OfferEdit)
 	}
 	if c.said.MoreTime > 0 {

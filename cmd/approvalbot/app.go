@@ -83,10 +83,6 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Hides = func(text string) bool {
-		_, hits := w.redactor.Text(text)
-		return len(hits) > 0 || string(w.redactor.JSON([]byte(text))) != text
-	}
 	s = a.settings
 	if w.control != nil { // now that the journal is ours, so is its socket
 		if a.control, err = w.control(s.DataDir); err != nil {
@@ -117,7 +113,7 @@ func newApp(ctx context.Context, s Settings, w wiring) (_ *app, err error) {
 	if a.grants, err = approvals.NewGrants(ctx, a.journal, a.approvals, a.inForce(cfg), w.log); err != nil {
 		return nil, err
 	}
-	cfg.Approvals, cfg.Grants, cfg.Hides = a.approvals, a.grants, hides(w.redactor)
+	cfg.Approvals, cfg.Grants, cfg.Hides = a.approvals, a.grants, w.redactor.Hides
 	cfg.Deltas = func(run, text string) {
 		a.api.Delta(run, text)
 		a.slack.Delta(run, text)

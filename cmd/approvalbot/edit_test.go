@@ -258,6 +258,8 @@ func TestAChangedRequestOverHTTP(t *testing.T) {
 		run := w.lastRun()
 		p := w.client(localToken)
 		path := "/api/agent/approvals/" + run.ID + "/" + run.Calls[0].ID
+		a0 := p.do("POST", path, `{"decision":"approve","revision":2,"confirm":"printf"}`).must(t, 409, "CHANGED")
+		mustSay(t, a0.raw, "bob has changed the arguments")
 		pending := p.do("GET", "/api/agent/approvals", "")
 		mustSay(t, pending.raw, `"revision":1`, "printf drop", `"originalArgumentsJson":"{\"command\":\"printf ok`)
 		a := p.do("POST", path, `{"decision":"approve","confirm":"printf"}`).must(t, 409, "CHANGED")
@@ -372,5 +374,36 @@ func TestTheCardSaysWhoItRunsAs(t *testing.T) {
 			t.Errorf("after the change: %+v", c.Approval.Preview)
 		}
 		mustSay(t, w.audit(w.lastRun().ID), "the AWS role deployer")
+	})
+}
+
+// A revision that isn't there yet can't be approved, and nobody is named who would have changed anything.
+func TestARevisionThatIsntThere(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		thread := w.ask("alice", proof)
+		run := w.lastRun()
+		a := w.client(localToken).do("POST", "/api/agent/approvals/"+run.ID+"/"+run.Calls[0].ID, `{"decision":"approve","revision":1}`).must(t, 409, "CHANGED")
+		mustSay(t, a.raw, "Nobody has changed the arguments")
+		w.click("bob", w.card(thread), "deny")
+	})
+}
+
+// A pause that comes while forms are open: none of them approves anything, and each says why.
+func TestPausedWhileFormsAreOpen(t *testing.T) {
+	inWorld(t, grantors, func(w *world) {
+		thread := w.ask("alice", "write a.txt: one")
+		card := w.card(thread)
+		w.choose("bob", card, "edit")
+		w.choose("carol", card, "grant_thread")
+		if _, _, err := w.app.approvals.Pause(context.Background(), operator(), "looking"); err != nil {
+			t.Fatal(err)
+		}
+		r := w.send("bob", w.form("bob"), map[string]string{"argument.0/value": "b.txt"})
+		mustSay(t, r.Errors["argument.0"], "pprovalbot was paused by", "looking")
+		r = w.send("carol", w.form("carol"), map[string]string{"until/grant_until": "1h", "uses/grant_uses": "3"})
+		mustSay(t, r.Errors["uses"], "pprovalbot was paused by", "looking")
+		if w.exists("a.txt") || w.exists("b.txt") || w.lastRun().Calls[0].Approval.Resolved != nil {
+			t.Error("it was approved")
+		}
 	})
 }

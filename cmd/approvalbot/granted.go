@@ -81,14 +81,3 @@ func (a *app) inForce(cfg agent.Config) approvals.InForce {
 		ToolHash:   func(tool string) (string, bool) { return cfg.Tools.Set().Hash(tool) },
 	}
 }
-
-// hides tells of a text whether the redactor would hide anything in it.
-func hides(r *redact.Redactor) func(string) bool {
-	if r == nil {
-		r = redact.New()
-	}
-	return func(text string) bool {
-		_, hits := r.Text(text)
-		return len(hits) > 0
-	}
-}

@@ -262,3 +262,31 @@ func TestWhatIsNotOffered(t *testing.T) {
 		}
 	})
 }
+
+// A pause that comes while it is looked up whether a grant counts holds the call back: nothing that goes back to people's
+// word starts in a pause.
+func TestAPauseWhileAGrantIsLookedAt(t *testing.T) {
+	inWorld(t, grantors, func(w *world) {
+		thread := w.ask("alice", "write a.txt: one")
+		if r := w.allow("bob", w.card(thread), "grant_thread", "4h", "3", "1"); len(r.Errors) > 0 {
+			t.Fatalf("%+v", r)
+		}
+		w.pass(2 * time.Minute) // what was looked up isn't kept for longer
+		fault := devslack.Fault{Method: "users.info", Match: w.user("bob"), Times: 20, DelayMS: 1500}
+		if err := w.slack.SetFault(fault); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.slack.SendMessage(devslack.MessageRequest{User: w.user("alice"), Channel: w.general(), ThreadTS: thread, Text: "<@" + w.ws.App.BotUserID + "> write b.txt: one"}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Second)
+		if _, _, err := w.app.approvals.Pause(context.Background(), operator(), ""); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(10 * time.Second)
+		c := w.lastRun().Calls[0]
+		if w.exists("b.txt") || !c.StartedAt.IsZero() || c.Decision == nil || c.Decision.Grant != "" || c.Finished == nil || !strings.Contains(c.Finished.Output, "paused") {
+			t.Errorf("it started: %+v, %+v", c.Decision, c.Finished)
+		}
+	})
+}

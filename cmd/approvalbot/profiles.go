@@ -34,6 +34,9 @@ func (s *Settings) profileFile() (*profiles.File, error) {
 		if err := s.tightens(p); err != nil {
 			return nil, fmt.Errorf("APPROVALBOT_PROFILES: %w", err)
 		}
+		if s.Workspace != "" && f.Elsewhere() && (profiles.Profile{Workspace: s.Workspace}).Overlaps(p) {
+			return nil, fmt.Errorf("APPROVALBOT_PROFILES: the workspace of the profile %s and APPROVALBOT_WORKSPACE lie one in the other: who works in the outer one reaches all of the inner one. Put them side by side", p.Name)
+		}
 	}
 	return f, nil
 }
@@ -97,12 +100,14 @@ type cabinet struct {
 	mu     sync.Mutex
 	drawer map[string]*drawer // by directory
 	order  []string           // the longest unused first
+	parted []*drawer          // another directory stands in the place of theirs; they go with their last run
 }
 
 // A drawer is one open workspace.
 type drawer struct {
 	builtin *tools.Builtin
 	tools   *otherTools
+	is      os.FileInfo // the directory that was opened
 	users   int
 }
 
@@ -160,7 +165,7 @@ func (c *cabinet) For(_ context.Context, place ledger.Place, session string) (ag
 		return out, fmt.Errorf("the workspace of the profile %s: %w", p.Name, err)
 	}
 	out.Workspace, out.Tools = d.builtin.Dir(), d.tools
-	out.Release = func() { c.put(dir) }
+	out.Release = func() { c.put(dir, d) }
 	return out, nil
 }
 
@@ -218,11 +223,20 @@ func make0700(p profiles.Profile, dir string) error {
 	return nil
 }
 
-// take opens a workspace, or finds it open, for one more run.
+// take opens a workspace, or finds it open, for one more run. What is open is a directory and not its name: where another
+// one stands there by now, that is opened, and those who work in the first one end in it.
 func (c *cabinet) take(dir string) (*drawer, error) {
+	is, err := os.Stat(dir)
+	if err != nil {
+		return nil, errors.New("it is not there")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.drawer[dir]
+	if d != nil && !os.SameFile(d.is, is) {
+		c.part(dir, d)
+		d = nil
+	}
 	if d == nil {
 		s := c.settings
 		s.Workspace = dir
@@ -230,7 +244,7 @@ func (c *cabinet) take(dir string) (*drawer, error) {
 		if err != nil {
 			return nil, err
 		}
-		d = &drawer{builtin: builtin, tools: &otherTools{fixed: fixed, live: c.live}}
+		d = &drawer{builtin: builtin, tools: &otherTools{fixed: fixed, live: c.live}, is: is}
 		c.drawer[dir] = d
 	}
 	d.users++
@@ -239,11 +253,26 @@ func (c *cabinet) take(dir string) (*drawer, error) {
 	return d, nil
 }
 
+// part takes a workspace from its place. c.mu is held.
+func (c *cabinet) part(dir string, d *drawer) {
+	delete(c.drawer, dir)
+	c.order = slices.DeleteFunc(c.order, func(o string) bool { return o == dir })
+	if d.users == 0 {
+		c.shut(dir, d)
+		return
+	}
+	c.parted = append(c.parted, d)
+}
+
 // put says that a run is done with a workspace.
-func (c *cabinet) put(dir string) {
+func (c *cabinet) put(dir string, d *drawer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drawer[dir].users--
+	d.users--
+	if i := slices.Index(c.parted, d); i >= 0 && d.users == 0 {
+		c.parted = slices.Delete(c.parted, i, i+1)
+		c.shut(dir, d)
+	}
 	c.tidy()
 }
 
@@ -254,7 +283,7 @@ func (c *cabinet) tidy() {
 			return
 		}
 		if d := c.drawer[dir]; d.users == 0 {
-			c.shut(dir, d)
+			c.part(dir, d)
 		}
 	}
 }
@@ -263,8 +292,6 @@ func (c *cabinet) shut(dir string, d *drawer) {
 	if err := d.builtin.Close(); err != nil {
 		c.log.Warn("a workspace could not be closed", "workspace", dir, "error", err)
 	}
-	delete(c.drawer, dir)
-	c.order = slices.DeleteFunc(c.order, func(o string) bool { return o == dir })
 }
 
 // close lets go of all. No run works any more.
@@ -277,6 +304,11 @@ func (c *cabinet) close() {
 	for dir, d := range c.drawer {
 		c.shut(dir, d)
 	}
+	for _, d := range c.parted {
+		c.shut(d.builtin.Dir(), d)
+	}
+	clear(c.drawer)
+	c.order, c.parted = nil, nil
 }
 
 // otherTools are the tools of another workspace: its own in place of those of the settings' workspace, in their order, and

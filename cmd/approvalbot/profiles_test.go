@@ -210,3 +210,74 @@ func TestProfilesCommandsTakeTheFile(t *testing.T) {
 		}
 	}
 }
+
+// What stands in a workspace's place is what a run works in, though another one was open before.
+func TestProfilesWithANewDirectory(t *testing.T) {
+	dir, change := profiled(t, `
+profiles:
+  - {name: channel, channels: [GENERAL], workspace: DIR/one, make: true}
+`)
+	inChangedWorld(t, change, func(w *world) {
+		w.ask("alice", "write notes.txt: first")
+		if err := os.Rename(filepath.Join(dir, "one"), filepath.Join(dir, "old")); err != nil {
+			t.Fatal(err)
+		}
+		w.ask("alice", "write notes.txt: second")
+		if got := content(t, dir, "one", "notes.txt") + ", " + content(t, dir, "old", "notes.txt"); got != "second, first" {
+			t.Errorf("now and before: %s", got)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "one")); err != nil {
+			t.Fatal(err)
+		}
+		w.ask("alice", "write notes.txt: third")
+		if got := content(t, dir, "one", "notes.txt"); got != "third" {
+			t.Errorf("after it was removed: %s", got)
+		}
+	})
+}
+
+// A run that works when its workspace is replaced ends in its own; nothing is left open after it.
+func TestProfilesReplacedMeanwhile(t *testing.T) {
+	dir, change := profiled(t, `
+profiles:
+  - {name: channel, channels: [GENERAL], workspace: DIR/one, make: true, approval_policy: strict}
+`)
+	inChangedWorld(t, change, func(w *world) {
+		first := w.ask("alice", "write notes.txt: first")
+		if err := os.Rename(filepath.Join(dir, "one"), filepath.Join(dir, "old")); err != nil {
+			t.Fatal(err)
+		}
+		second := w.ask("alice", "write notes.txt: second")
+		w.click("bob", w.card(second), "approve")
+		w.click("bob", w.card(first), "approve")
+		if got := content(t, dir, "one", "notes.txt"); got != "second" {
+			t.Errorf("in the new one: %s", got)
+		}
+		if n := len(w.app.profiles.parted); n != 0 {
+			t.Errorf("%d are kept open", n)
+		}
+	})
+}
+
+// Nobody works in a directory around a profile's.
+func TestProfilesBesideTheSettings(t *testing.T) {
+	dir := t.TempDir()
+	for text, wrong := range map[string]bool{
+		"profiles: [{name: a, direct: true, workspace: work/a, make: true}]":                           true,
+		"profiles: [{name: a, direct: true, workspace: .}]":                                            true,
+		"profiles: [{name: a, direct: true, workspace: work, make: true, sessions: own}]":              true,
+		"profiles: [{name: a, direct: true, workspace: work, make: true}]":                             false,
+		"profiles: [{name: a, direct: true, workspace: other, make: true}]":                            false,
+		"profiles: [{name: a, default: true, workspace: work/a, make: true}]":                          false, // nobody works in the settings'
+		"profiles: [{name: a, default: true, workspace: work/a, make: true}, {name: b, direct: true}]": true,
+	} {
+		file := filepath.Join(dir, "profiles.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := Settings{Profiles: file, ApprovalPolicy: policy.OnRequest, Sandbox: policy.WorkspaceWrite, Workspace: filepath.Join(dir, "work")}
+		if _, err := s.profileFile(); (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "lie one in the other") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"approvalbot/internal/agent"
 	"approvalbot/internal/devslack"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/model"
 )
@@ -77,7 +77,7 @@ func (r *trial) compareAsks() {
 		return
 	}
 	replayed, open := map[string]*ledger.Run{}, map[string]*ledger.Approval{}
-	for _, e := range r.events() {
+	for _, e := range r.everything() {
 		fold(replayed, e)
 	}
 	for _, run := range replayed {
@@ -99,7 +99,7 @@ func (r *trial) compareAsks() {
 // verify checks everything that has to hold at rest, and that a further start finds nothing to do.
 func (r *trial) verify() map[string]*ledger.Run {
 	r.world.check()
-	events := r.events()
+	events := r.everything()
 	runs := map[string]*ledger.Run{}
 	for _, e := range events {
 		fold(runs, e)
@@ -119,8 +119,9 @@ func (r *trial) verify() map[string]*ledger.Run {
 	r.begin()
 	r.pass(10 * time.Minute)
 	r.over()
-	if more := r.events(); len(more) != len(events) {
-		r.t.Errorf("a start after everything had come to rest wrote %d more rows", len(more)-len(events))
+	more := slices.DeleteFunc(r.everything()[len(events):], func(e ledger.Event) bool { return e.Kind() == "policy_changed" })
+	if len(more) > 0 { // which rules a process has is written at its start
+		r.t.Errorf("a start after everything had come to rest wrote %d more rows, the last: %+v", len(more), more[len(more)-1])
 	}
 	r.checkMessages(runs)
 	return runs
@@ -152,6 +153,17 @@ func (r *trial) checkStarts(events []ledger.Event) {
 			if b.Type == ledger.Approved && b.Source == ledger.SourceUser {
 				approved[c] = asked[c].Digest
 			}
+		case *ledger.ApprovalAmended: // a new question, to which nobody has said anything
+			changed := *asked[c]
+			changed.Digest, changed.Arguments, changed.Approvers = b.Digest, b.Arguments, b.Approvers
+			asked[c], voters[c] = &changed, map[string]bool{}
+			if sum := sha256.Sum256([]byte(b.Arguments)); hex.EncodeToString(sum[:]) != b.Digest {
+				r.t.Errorf("row %d: the digest isn't that of the arguments", e.Seq)
+			}
+		case *ledger.ApprovalEscalated:
+			changed := *asked[c]
+			changed.Approvers = slices.Concat(changed.Approvers, b.Approvers)
+			asked[c] = &changed
 		case *ledger.ToolStarted:
 			if started[c] {
 				r.t.Errorf("row %d: %v starts again", e.Seq, c)
@@ -179,9 +191,13 @@ func (r *trial) mayApprove(by ledger.Actor, a *ledger.ApprovalRequested) bool {
 	if r.plan.channel == "only" && a.Only {
 		members = []string{"alice", "bob"} // of the approvals channel
 	}
-	full := slices.ContainsFunc(members, func(name string) bool { return r.user(name) == by.ID })
 	own := slices.Contains(a.Requesters, by.Person())
-	return full && (!own || slices.Contains(r.plan.approvers, "requester"))
+	if own {
+		return slices.Contains(a.Approvers, "requester") && !slices.Contains(r.ids([]string{"gus", "erin", "deploybot"}), by.ID)
+	}
+	listed := slices.Contains(a.Approvers, by.ID) && slices.Contains(r.ids([]string{"alice", "bob", "carol"}), by.ID)
+	full := slices.ContainsFunc(members, func(name string) bool { return r.user(name) == by.ID })
+	return listed || full && slices.Contains(a.Approvers, "channel")
 }
 
 // checkMarks counts from outside what was really performed.
@@ -224,7 +240,11 @@ func (r *trial) checkMarks(runs map[string]*ledger.Run) {
 // markOf is the file that a call's command writes an x to; empty if it writes none.
 func markOf(c *ledger.Call) string {
 	var args struct{ Command string }
-	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
+	arguments := c.Arguments
+	if c.Approval != nil {
+		arguments = c.Approval.Arguments
+	}
+	if json.Unmarshal([]byte(arguments), &args) != nil {
 		return ""
 	}
 	_, rest, _ := strings.Cut(args.Command, ">> ")
@@ -292,7 +312,7 @@ func (r *trial) checkPairs(messages []model.Message) {
 // checkMessages: each thing stands in Slack once, and what the journal knows to stand there does.
 func (r *trial) checkMessages(runs map[string]*ledger.Run) {
 	stands := map[ledger.Thing]string{}
-	for _, kind := range []string{"card", "copy", "set", "progress", "answer"} {
+	for _, kind := range []string{"card", "copy", "set", "progress", "answer", "nudge", "notice"} {
 		for _, m := range r.posted(kind) {
 			thing := ledger.Thing{Kind: kind, ID: m.id}
 			if stands[thing] != "" {
@@ -325,9 +345,10 @@ func (r *trial) checkCall(run *ledger.Run, c *ledger.Call) {
 	if a == nil {
 		return
 	}
-	n := 0
+	n, id := 0, a.ApprovalRequested.Approval
+	again := a.AskedAgain == nil && (a.Resolved.Source == ledger.SourceTimeout || a.Resolved.Source == ledger.SourceAbort)
 	for _, m := range r.asking() {
-		said, found := sayings(m.raw, fmt.Sprintf("Request %d ", a.Seq))
+		said, found := sayings(m.raw, r.plan.language.Tf("Request %d", a.Seq)+" ")
 		if !found {
 			continue
 		}
@@ -338,8 +359,12 @@ func (r *trial) checkCall(run *ledger.Run, c *ledger.Call) {
 				ends = append(ends, words)
 			}
 		}
-		if want := endingWords(c); !slices.Equal(ends, []string{want}) || m.decidable() {
-			r.t.Errorf("the %s says %q with buttons %v, want %q:\n%s", m.kind, ends, m.choices, want, said)
+		left := slices.DeleteFunc(slices.Clone(m.choices), func(b choice) bool {
+			// Of what is settled the button goes beside the journal; where that was cut short, whoever clicks it is told.
+			return b.action == "ask_again" && (b.value != id || again || r.harmed && a.AskedAgain != nil)
+		})
+		if want := endingWords(c); r.plan.language == language.English && !slices.Equal(ends, []string{want}) || len(left) > 0 {
+			r.t.Errorf("the %s says %q with buttons %v, want %q:\n%s", m.kind, ends, left, want, said)
 		}
 		if res := a.Resolved; res.By != nil && !strings.Contains(said, res.By.ID) {
 			r.t.Errorf("the %s doesn't say that it was %s:\n%s", m.kind, res.By.ID, said)
@@ -358,20 +383,23 @@ func (r *trial) checkCall(run *ledger.Run, c *ledger.Call) {
 	}
 }
 
-// sayings are the words of the part of a message that is about one ask: the block in front of the small print that names
-// it, and of Ask Again.
+// sayings are the words of the part of a message that is about one ask: what stands in front of the small print that names
+// it, up to the part before.
 func sayings(m devslack.Message, name string) (string, bool) {
 	var blocks []json.RawMessage
 	_ = json.Unmarshal(m.Blocks, &blocks)
-	for i, b := range blocks {
-		if i == 0 || !strings.Contains(string(b), `"context"`) || !strings.Contains(strings.Join(texts(b), "\n")+" ", name) {
-			continue
+	said := ""
+	for _, b := range blocks {
+		var kind struct{ Type string }
+		_ = json.Unmarshal(b, &kind)
+		switch {
+		case kind.Type == "context" && strings.Contains(strings.Join(texts(b), "\n")+" ", name):
+			return said, true
+		case kind.Type == "context", kind.Type == "divider":
+			said = ""
+		default:
+			said += strings.Join(texts(b), "") + "\n"
 		}
-		before := blocks[i-1]
-		if i > 1 && strings.Contains(string(before), `"type":"actions"`) { // Ask Again
-			before = blocks[i-2]
-		}
-		return strings.Join(texts(before), ""), true
 	}
 	return "", false
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -88,6 +89,7 @@ type trial struct {
 	line     *line
 	mend     func() // makes the journal writable again; nil: it is
 	strained bool   // the journal failed in this process's life
+	harmed   bool   // a process ended, or its journal failed, while something may have been left to do beside the journal
 	killed   chan struct{}
 	live     *livingRuns
 	threads  []string // the first messages of the conversations
@@ -142,9 +144,20 @@ func brief(text string) string {
 // prepare turns the plan into settings and a script.
 func (r *trial) prepare() {
 	s := &r.settings
-	s.ApprovalPolicy, s.Sandbox, s.Approvers = r.plan.policy, r.plan.sandbox, r.plan.approvers
+	s.ApprovalPolicy, s.Sandbox = r.plan.policy, r.plan.sandbox
 	s.Quorum, s.Timeout, s.Drain = r.plan.quorum, r.plan.timeout, r.plan.drain
-	s.Sets = switched(r.plan.sets)
+	s.Approvers = r.ids(r.plan.approvers)
+	s.Sets, s.Language = switched(r.plan.sets), r.plan.language
+	s.Remind, s.MoreTime, s.Operators = part(r.plan.remind), r.plan.moreTime, r.ids([]string{"carol", "alice"})
+	if r.plan.grantors {
+		s.Grantors, s.Grants = []string{"requester", "channel"}, "thread"
+	}
+	if text := planRules[r.plan.rules]; text != "" {
+		for _, u := range r.ws.Users {
+			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(u.Name)+`\b`).ReplaceAllString(text, u.ID)
+		}
+		s.PolicyFile = rules(r.t, text)
+	}
 	if r.plan.channel != "none" {
 		s.ApprovalsChannel, s.OnlyThere = r.ops(), switched(r.plan.channel == "only")
 	}
@@ -161,6 +174,18 @@ func (r *trial) prepare() {
 		r.t.Fatal(err)
 	}
 	s.Model = "script:" + file
+}
+
+// ids are words in which people's names stand for their ids.
+func (r *trial) ids(words []string) (all []string) {
+	for _, word := range words {
+		if !slices.ContainsFunc(r.ws.Users, func(u devslack.User) bool { return u.Name == word }) {
+			all = append(all, word)
+			continue
+		}
+		all = append(all, r.user(word))
+	}
+	return all
 }
 
 // turns is the task as the script model reads it. Each call's mark has a name of its own.
@@ -227,7 +252,7 @@ func (r *trial) over() {
 		return
 	}
 	r.stop()
-	r.live.compare(r.t, r.events())
+	r.live.compare(r.t, r.everything())
 }
 
 // kill is kill -9: nothing is written and nothing is sent any more. What a dead process can't do either, to clean up
@@ -288,7 +313,7 @@ func (r *trial) repair() {
 }
 
 func (r *trial) head() int64 {
-	events := r.events()
+	events := r.everything()
 	if len(events) == 0 {
 		return 0
 	}
@@ -308,6 +333,14 @@ func (r *trial) step(s step) {
 		r.clickOn(s)
 	case "all":
 		r.approveAll(s)
+	case "more_time", "deny_reason", "edit", "grant_thread":
+		r.chooseOn(s)
+	case "ask_again":
+		r.askAgain(s)
+	case "pause", "resume", "command", "home":
+		r.operate(s)
+	case "word":
+		r.stopByWord(s)
 	case "stop":
 		r.pressStop(s)
 	case "midway":
@@ -337,6 +370,7 @@ func (r *trial) step(s step) {
 
 // harm is what happens to a running process.
 func (r *trial) harm(s step) {
+	r.harmed = true
 	switch s.what {
 	case "crash":
 		r.kill()
@@ -453,6 +487,100 @@ func (r *trial) approveAll(s step) {
 	}
 }
 
+// chooseOn picks an entry of the menu of an ask that waits, and sends off the form that it opens.
+func (r *trial) chooseOn(s step) {
+	waiting, _ := r.clickable()
+	if len(waiting) == 0 {
+		return
+	}
+	c := waiting[s.n%len(waiting)]
+	who := clickers[s.who]
+	r.people.Go(func() {
+		a := devslack.ActionRequest{User: r.user(who), Channel: c.channel, TS: c.ts, BlockID: c.block, ActionID: "more", Value: s.what + "." + c.value}
+		if s.what == "deny_reason" {
+			a.ActionID, a.Value = s.what, c.value
+		}
+		if _, err := r.slack.Click(context.Background(), a); err == nil && s.what != "more_time" {
+			r.fillIn(who, s.n)
+		}
+	})
+}
+
+// fillIn sends off the form that somebody has open, once it is there.
+func (r *trial) fillIn(who string, n int) {
+	time.Sleep(300 * time.Millisecond) // the bubble's: a person takes a look
+	views, err := r.slack.Views(r.user(who))
+	if err != nil {
+		return
+	}
+	for _, v := range views {
+		values := map[string]map[string]any{}
+		for block, fields := range map[string]map[string]any{
+			"reason": {"reason": "Not like this."}, "confirm": {"confirm": "printf"}, "until": {"grant_until": "4h"}, "uses": {"grant_uses": "3"},
+			"argument.0": {"value": fmt.Sprintf("printf x >> mark-e-%d", n)},
+		} {
+			if v.Type == "modal" && strings.Contains(string(v.Blocks), `"block_id":"`+block+`"`) {
+				values[block] = fields
+			}
+		}
+		if len(values) > 0 {
+			_, _ = r.slack.SubmitView(v.ID, devslack.SubmitRequest{User: r.user(who), Values: values})
+		}
+	}
+}
+
+// askAgain clicks Ask Again somewhere.
+func (r *trial) askAgain(s step) {
+	var all []choice
+	for _, m := range r.asking() {
+		for _, c := range m.choices {
+			if c.action == "ask_again" {
+				all = append(all, c)
+			}
+		}
+	}
+	if len(all) > 0 {
+		c := all[s.n%len(all)]
+		r.go_(devslack.ActionRequest{User: r.user(clickers[s.who]), Channel: c.channel, TS: c.ts, ActionID: c.action, Value: c.value, BlockID: c.block})
+	}
+}
+
+// operate gives the command, or opens the Home tab and clicks on what waits there.
+func (r *trial) operate(s step) {
+	who := clickers[s.who%3]
+	text := s.what
+	if s.what == "command" {
+		text = []string{"", "all", "stop", "grants"}[s.n%4]
+	}
+	r.people.Go(func() {
+		if s.what != "home" {
+			_, _ = r.slack.Command(devslack.CommandRequest{User: r.user(who), Channel: r.general(), Command: "/approvals", Text: text})
+			return
+		}
+		_ = r.slack.OpenHome(r.user(who))
+		time.Sleep(time.Second) // the bubble's
+		views, _ := r.slack.Views(r.user(who))
+		for _, v := range views {
+			if v.Type == "home" && s.flag {
+				_, _ = r.slack.ViewAction(v.ID, devslack.ActionRequest{User: r.user(who), ActionID: "approve"})
+			}
+		}
+	})
+}
+
+// stopByWord tells the bot to stop, in a thread.
+func (r *trial) stopByWord(s step) {
+	if len(r.threads) == 0 {
+		return
+	}
+	_, err := r.slack.SendMessage(devslack.MessageRequest{
+		User: r.user(clickers[s.who%3]), Channel: r.general(), Text: "<@" + r.ws.App.BotUserID + "> stop", ThreadTS: r.threads[s.n%len(r.threads)],
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *trial) pressStop(s step) {
 	runs := slices.DeleteFunc(r.posted("progress"), func(c posted) bool { return c.buttons["stop"] == "" })
 	if len(runs) == 0 {
@@ -467,7 +595,12 @@ func (r *trial) answerAll(action string) {
 		for _, c := range m.choices {
 			for _, name := range []string{"bob", "carol"} {
 				if c.action == action {
-					r.go_(devslack.ActionRequest{User: r.user(name), Channel: c.channel, TS: c.ts, ActionID: action, Value: c.value, BlockID: c.block})
+					r.people.Go(func() {
+						a := devslack.ActionRequest{User: r.user(name), Channel: c.channel, TS: c.ts, ActionID: action, Value: c.value, BlockID: c.block}
+						if _, err := r.slack.Click(context.Background(), a); err == nil && action == "approve" && r.plan.rules == "critical" {
+							r.fillIn(name, 0)
+						}
+					})
 				}
 			}
 		}
@@ -529,7 +662,7 @@ func (r *trial) askOf(p posted) string {
 	if p.kind != "set" {
 		return id
 	}
-	for _, e := range r.events() {
+	for _, e := range r.everything() {
 		if b, ok := e.Body.(*ledger.ApprovalRequested); ok && e.Run == id {
 			return b.Approval
 		}
@@ -541,7 +674,8 @@ func (r *trial) ops() string { return r.ws.Channels[1].ID }
 
 // posted are the messages of a kind that stand in the channels.
 func (r *trial) posted(kind string) (all []posted) {
-	for _, channel := range []string{r.general(), r.ops()} {
+	for _, c := range r.slack.Workspace().Channels {
+		channel := c.ID
 		messages, err := r.slack.Messages(channel, "")
 		if err != nil {
 			r.t.Fatal(err)
@@ -582,16 +716,16 @@ func choices(channel string, m devslack.Message) (all []choice) {
 	return all
 }
 
-// events is the whole journal.
-func (r *trial) events() (all []ledger.Event) {
-	j, err := ledger.OpenReader(context.Background(), r.settings.journalDir())
+// everything is the whole journal.
+func (w *world) everything() (all []ledger.Event) {
+	j, err := ledger.OpenReader(context.Background(), w.settings.journalDir())
 	if err != nil {
-		r.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	defer j.Close()
 	for e, err := range j.Read(context.Background(), 0, ledger.Filter{}) {
 		if err != nil {
-			r.t.Fatal(err)
+			w.t.Fatal(err)
 		}
 		all = append(all, e)
 	}
@@ -607,6 +741,9 @@ func (r *trial) rest() {
 	}
 	r.repair()
 	r.people.Wait()
+	if _, _, err := r.app.approvals.Resume(context.Background(), operator()); err != nil {
+		r.t.Errorf("resume: %v", err)
+	}
 	for range 2 * len(r.plan.tasks) * len(r.plan.answer) { // rounds, if people answer at all
 		r.answerAll(r.plan.answer)
 		r.pass(5 * time.Second)
@@ -630,10 +767,12 @@ func (r *trial) rest() {
 func (r *trial) idle() bool {
 	open := map[int64]bool{}
 	runs := 0
-	for _, e := range r.events() {
+	for _, e := range r.everything() {
 		switch b := e.Body.(type) {
 		case *ledger.MessageReceived:
 			open[e.Seq] = b.Disposition == ledger.Starts
+		case *ledger.MessageWithdrawn:
+			delete(open, b.Message)
 		case *ledger.RunStarted:
 			delete(open, b.Message)
 			runs++

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"approvalbot/internal/devslack"
+	"approvalbot/internal/language"
 	"approvalbot/internal/ledger"
 	"approvalbot/internal/policy"
 	"approvalbot/internal/rapidtest"
@@ -46,10 +47,29 @@ func (a tally) add(runs map[string]*ledger.Run) {
 		a["run "+string(run.Finished.Status)+" "+run.Finished.Code]++
 		for _, c := range run.Calls {
 			a["call "+string(c.State)+" "+string(c.Finished.Source)+c.Finished.Code]++
+			if c.Decision != nil && c.Decision.Grant != "" {
+				a["call allowed by a grant"]++
+			}
 			if c.Approval != nil {
 				a["card "+endingWords(c)]++
+				a.moves(c.Approval)
 			}
 		}
+	}
+}
+
+// moves counts what happened to an ask besides its end.
+func (a tally) moves(of *ledger.Approval) {
+	a["ask reminded"] += len(of.Reminded)
+	a["ask escalated"] += len(of.Escalated)
+	a["ask given more time"] += len(of.Extended)
+	a["ask changed"] += len(of.Amended)
+	a["ask stands elsewhere"] += len(of.Elsewhere)
+	if of.AskedAgain != nil {
+		a["ask asked again"]++
+	}
+	if of.Resolved.Granted != nil {
+		a["ask with a grant"]++
 	}
 }
 
@@ -72,6 +92,11 @@ type plan struct {
 	tasks     []task // what each message makes the model do
 	channel   string // the approvals channel: none, also, only
 	sets      bool   // the asks of a round stand together
+	rules     string // what a policy file says of commands; a key of planRules
+	remind    int
+	moreTime  time.Duration
+	grantors  bool
+	language  language.Language
 	answer    string // what people say to what is left at the end: approve, deny or nothing
 	steps     []step
 }
@@ -114,6 +139,7 @@ func (p plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "policy=%s sandbox=%s approvers=%v quorum=%d timeout=%s drain=%s channel=%s sets=%t, %q at the end\n",
 		p.policy, p.sandbox, p.approvers, p.quorum, p.timeout, p.drain, p.channel, p.sets, p.answer)
+	fmt.Fprintf(&b, "rules=%q remind=%d moreTime=%s grantors=%t language=%s\n", p.rules, p.remind, p.moreTime, p.grantors, p.language)
 	for i, t := range p.tasks {
 		fmt.Fprintf(&b, "task %d: %v then %s\n", i, t.rounds, t.ending)
 	}
@@ -127,16 +153,35 @@ func drawPlan(t *rapid.T) plan {
 	return plan{
 		policy:    rapid.SampledFrom([]policy.ApprovalPolicy{policy.OnRequest, policy.OnRequest, policy.OnRequest, policy.OnRequest, policy.Strict, policy.Never}).Draw(t, "policy"),
 		sandbox:   rapid.SampledFrom([]policy.SandboxMode{policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.WorkspaceWrite, policy.ReadOnly}).Draw(t, "sandbox"),
-		approvers: rapid.SampledFrom([][]string{{"channel", "requester"}, {"channel"}}).Draw(t, "approvers"),
+		approvers: rapid.SampledFrom([][]string{{"channel", "requester"}, {"channel", "requester"}, {"channel"}, {"carol"}}).Draw(t, "approvers"),
 		quorum:    rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "quorum"),
 		timeout:   rapid.SampledFrom([]time.Duration{20 * time.Second, 2 * time.Minute, time.Hour, time.Hour}).Draw(t, "timeout"),
 		drain:     rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "drain"),
 		channel:   rapid.SampledFrom([]string{"none", "none", "also", "also", "only"}).Draw(t, "channel"),
 		sets:      rapid.SampledFrom([]bool{false, true}).Draw(t, "sets"),
+		rules:     rapid.SampledFrom([]string{"", "", "ladder", "critical"}).Draw(t, "rules"),
+		remind:    rapid.SampledFrom([]int{0, 50}).Draw(t, "remind"),
+		moreTime:  rapid.SampledFrom([]time.Duration{0, 30 * time.Second, time.Hour}).Draw(t, "moreTime"),
+		grantors:  rapid.Bool().Draw(t, "grantors"),
+		language:  rapid.SampledFrom([]language.Language{language.English, language.English, language.Chinese}).Draw(t, "language"),
 		answer:    rapid.SampledFrom([]string{"approve", "approve", "deny", ""}).Draw(t, "answer"),
 		tasks:     rapid.SliceOfN(rapid.Custom(drawTask), 1, 3).Draw(t, "tasks"),
 		steps:     rapid.SliceOfN(rapid.Custom(drawStep), 6, 30).Draw(t, "steps"),
 	}
+}
+
+// planRules are what a policy file of a plan says; the names of people stand for their ids.
+var planRules = map[string]string{
+	"ladder": `rules:
+- name: ladder
+  tool: shell
+  effect: ask
+  remind: 5s
+  escalate:
+  - {after: 8s, approvers: [bob]}
+  - {after: 12s, approvers: [carol, gus]}
+`,
+	"critical": "rules:\n- {name: grave, tool: shell, effect: ask, risk: critical}\n",
 }
 
 func drawTask(t *rapid.T) task {
@@ -164,6 +209,8 @@ var allSteps = strings.Fields(`
 	message message message message message remark
 	approve approve approve approve approve approve approve approve approve approve approve approve
 	deny deny deny midway midway all all
+	more_time more_time deny_reason edit edit grant_thread ask_again ask_again
+	pause resume resume command word home
 	forged stop pass pass
 	crash crashAt crashAt crashAt crashAt crashAt crashAt sigterm start start start
 	fault fault fault fault fault clear
@@ -185,6 +232,12 @@ func faults() []devslack.Fault {
 		{Method: "chat.postMessage", Times: 1, DropResponse: true, Match: `"kind":"copy"`},
 		{Method: "chat.postMessage", Times: 1, Error: "is_archived", Match: `"kind":"copy"`},
 		{Method: "chat.postMessage", Times: 1, DropResponse: true, Match: `"kind":"set"`},
+		{Method: "chat.postMessage", Times: 1, DropResponse: true, Match: `"kind":"nudge"`},
+		{Method: "chat.postMessage", Times: 1, DropResponse: true, Match: `"kind":"notice"`},
+		{Method: "conversations.open", Times: 1, Error: "cannot_dm_bot"},
+		{Method: "conversations.open", Times: 2, Status: 503},
+		{Method: "views.open", Times: 1, Error: "expired_trigger_id"},
+		{Method: "views.publish", Times: 2, Status: 429},
 		{Method: "chat.postMessage", Times: 1, Error: "restricted_action", Match: "approve"},
 		{Method: "chat.update", Times: 2, DropResponse: true},
 		{Method: "chat.update", Times: 2, DelayMS: 12000},

@@ -99,7 +99,6 @@ func logEvent(log *slog.Logger, e ledger.Event, tool func(string) string) {
 
 // eventAttrs is what the log says of an event; nil if only someone who debugs wants to know of it.
 func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
-	word := func(k, v string) slog.Attr { return slog.String(k, clip(v)) }
 	switch b := e.Body.(type) {
 	case *ledger.MessageReceived:
 		return []slog.Attr{word("disposition", string(b.Disposition)), word("by", e.Actor.Person().ID)}
@@ -117,6 +116,19 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 		return []slog.Attr{word("kind", b.ErrorKind), slog.Int("attempt", b.Attempt), slog.Duration("retry_in", b.RetryIn)}
 	case *ledger.SessionCompacted:
 		return []slog.Attr{word("method", string(b.Method)), slog.Int64("until", b.Until)}
+	case *ledger.PolicyChanged:
+		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
+	case *ledger.ToolStarted:
+		return []slog.Attr{word("tool", tool(b.Tool)), word("digest", b.Digest)}
+	case *ledger.ToolFinished:
+		return []slog.Attr{word("tool", tool(b.Tool)), word("state", string(b.State)), word("source", string(b.Source)), word("code", b.Code), slog.Duration("elapsed", b.Elapsed)}
+	}
+	return askAttrs(e, tool)
+}
+
+// askAttrs is the same of what is decided, by policy, by people, in advance, and of pauses.
+func askAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
+	switch b := e.Body.(type) {
 	case *ledger.PermissionDecided:
 		attrs := []slog.Attr{word("tool", tool(b.Tool)), word("decision", string(b.Type)), word("source", b.Source)}
 		if b.Grant != "" {
@@ -152,15 +164,12 @@ func eventAttrs(e ledger.Event, tool func(string) string) []slog.Attr {
 		return []slog.Attr{word("approval", b.Approval), slog.Time("until", b.Until), word("by", e.Actor.Person().ID)}
 	case *ledger.ApprovalAskedAgain:
 		return []slog.Attr{word("approval", b.Approval), slog.Int64("message", b.Message), word("by", e.Actor.Person().ID)}
-	case *ledger.PolicyChanged:
-		return []slog.Attr{word("from", b.From), word("to", b.To), slog.Int("rules", b.Rules)}
-	case *ledger.ToolStarted:
-		return []slog.Attr{word("tool", tool(b.Tool)), word("digest", b.Digest)}
-	case *ledger.ToolFinished:
-		return []slog.Attr{word("tool", tool(b.Tool)), word("state", string(b.State)), word("source", string(b.Source)), word("code", b.Code), slog.Duration("elapsed", b.Elapsed)}
 	}
 	return nil
 }
+
+// word is an attribute of an event, as short as it has to be.
+func word(k, v string) slog.Attr { return slog.String(k, clip(v)) }
 
 const clipMost = 128 // runes: all our ids fit
 

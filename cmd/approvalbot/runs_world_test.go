@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,21 +200,12 @@ func TestDenyWithThisOfOthers(t *testing.T) {
 func (w *world) im(user string) string {
 	w.t.Helper()
 	for _, c := range w.ws.Channels {
-		if c.Kind == devslack.KindIM && contains(c.Members, w.user(user)) {
+		if c.Kind == devslack.KindIM && slices.Contains(c.Members, w.user(user)) {
 			return c.ID
 		}
 	}
 	w.t.Fatalf("no direct message with %s", user)
 	return ""
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *world) write(user, channel, thread, text string) string {
@@ -356,6 +348,9 @@ func TestFilesInMessages(t *testing.T) {
 				t.Errorf("file %d: %+v", i, b)
 			}
 		}
+		if got := w.privately("", "alice"); !strings.Contains(got, "could be taken") || !strings.Contains(got, "huge.bin: The file has") || strings.Contains(got, "data") {
+			t.Errorf("alice is told %q", got)
+		}
 		run := w.runs()[1]
 		if run.Status() != ledger.RunSucceeded || run.Calls[0].State != ledger.OutputAvailable {
 			t.Errorf("the run %s, call %+v", run.Status(), run.Calls[0].Finished)
@@ -480,6 +475,64 @@ func TestAskAboutElsewhere(t *testing.T) {
 		runs := w.runs()
 		if len(runs) != 1 || runs[0].Started.Place.Channel != w.im("alice") || runs[0].Started.Place.Thread == "" {
 			t.Fatalf("runs: %+v", runs)
+		}
+	})
+}
+
+// In a pause nothing starts by way of a form, either, and whoever sent it is told.
+func TestAskAboutInAPause(t *testing.T) {
+	inChangedWorld(t, operated, func(w *world) {
+		ts := w.write("bob", w.general(), "", "the build is red")
+		if _, _, err := w.app.approvals.Pause(w.t.Context(), ledger.Actor{Kind: ledger.ActorUser, Team: w.ws.Team.ID, ID: w.user("carol")}, "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		if out := w.askAbout("alice", w.general(), ts, "what can you do?"); !strings.Contains(fmt.Sprint(out.Errors), "paused") {
+			t.Errorf("%+v", out)
+		}
+		if n := len(w.events("message_received")); n != 0 {
+			t.Errorf("%d messages are recorded", n)
+		}
+	})
+}
+
+// Two bots that answer each other don't go on for ever; a person's word lets them.
+func TestBotsAmongThemselves(t *testing.T) {
+	inChangedWorld(t, func(w *world) {
+		for _, u := range w.ws.Users {
+			if u.Kind == devslack.KindBot && u.ID != w.ws.App.BotUserID {
+				w.settings.TrustedBots = append(w.settings.TrustedBots, u.BotID)
+			}
+		}
+	}, func(w *world) {
+		thread := w.ask("deploybot", "hello")
+		for range 15 {
+			w.mention("deploybot", thread, "and then?")
+		}
+		if n := len(w.runs()); n != 10 {
+			t.Errorf("%d runs", n)
+		}
+		w.mention("alice", thread, "go on")
+		w.mention("deploybot", thread, "and then?")
+		if n := len(w.runs()); n != 12 {
+			t.Errorf("%d runs after alice's word", n)
+		}
+	})
+}
+
+// A message that waits behind an ask doesn't say that we are at work: it is people's turn.
+func TestThePaneWhileSomethingIsAsked(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		im := w.im("alice")
+		thread := w.write("alice", im, "", "`touch one`")
+		w.write("alice", im, thread, "and then tell me more")
+		last := "none"
+		for _, c := range w.slack.Calls(0) {
+			if c.Kind == "api" && c.Name == "assistant.threads.setStatus" {
+				last = string(c.Request)
+			}
+		}
+		if !strings.Contains(last, `"status":""`) && strings.Contains(last, "is ") {
+			t.Errorf("the last status: %s", last)
 		}
 	})
 }

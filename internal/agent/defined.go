@@ -16,8 +16,7 @@ import (
 // A name stays and what is behind it changes, so people who approved a call of it are told when the next one is of another
 // definition. It is derived from the journal and so outlives a restart. It is safe for concurrent use.
 //
-// What people will be able to grant for longer than one call is to be granted for a hash, and to end where tool_defined
-// says that the tool has another.
+// What people allow in advance is allowed for a hash (approvals.Grants), and covers nothing once the tool has another.
 type Definitions struct {
 	ledger *ledger.Ledger
 

@@ -14,9 +14,17 @@
 //	                              │                                  └── approved ── decided once more ──┐
 //	                              └── allow ─────────────────────────── tool_started ── the tool runs ── finish(output-…)
 //
+// Where a grant covers what would be asked (granted.go), the decision says so and is one append with tool_started.
+//
+// A run works with a profile (profile.go): instructions, model, tools, workspace and stricter settings of its place. One that
+// can't be used ends the run; nothing falls back to another. Before run_started the files that people attached to what it
+// will read are put into its workspace (attach.go), each once. Where people change a call's arguments (amend.go), they are
+// judged by schema and policy as if the model had made them, and the tool's result tells the model. During a pause
+// (pause.go) no message is taken and no call asks or starts that would have asked.
+//
 // # Invariants
 //
-//   - A tool is called in one place ([run.perform]), after its tool_started is on disk, with exactly the bytes whose
+//   - A tool is called in one place ([run.carryOut]), after its tool_started is on disk, with exactly the bytes whose
 //     digest was recorded there and, if people were asked, approved.
 //   - A call ends in one place ([Agent.finish]), once. What that event says is what the model gets, live and after a
 //     restart; a denial is one of the three endings and no error of the run.

@@ -27,11 +27,14 @@ func (r *run) performByGrant(ctx context.Context, t target, tool tools.Tool, arg
 		}
 		allowed := *asked
 		u.Decide(&allowed)
-		_, err := r.Ledger.Append(ctx, t.event(ledger.System, &allowed),
-			t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))
-		return err
+		decided := t.event(ledger.System, &allowed)
+		return r.start([]ledger.Event{decided}, func() error {
+			_, err := r.Ledger.Append(ctx, decided, t.event(ledger.System, &ledger.ToolStarted{Tool: t.call.Name, Digest: digest(args)}))
+			return err
+		})
 	})
 	var conflict *ledger.ConflictError
+	var paused *approvals.PausedError
 	switch {
 	case used:
 		return true, r.carryOut(ctx, t, tool, args, true)
@@ -41,7 +44,7 @@ func (r *run) performByGrant(ctx context.Context, t target, tool tools.Tool, arg
 		return true, nil // it has ended, or runs already: once is enough
 	case withdrawn(ctx, err), ctx.Err() != nil && errors.Is(err, errNotNow):
 		return true, r.notStarted(ctx, t, []ledger.Event{t.event(ledger.System, asked)}, ledger.SourceAbort, abortReason(ctx))
-	case errors.Is(err, errNotNow):
+	case errors.As(err, &paused), errors.Is(err, errNotNow):
 		return false, nil // the question says why it can't be asked
 	}
 	return true, halted(err)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -103,6 +104,26 @@ func (r *run) workOff(ctx context.Context) (*ledger.RunFinished, error) {
 	return r.rounds(ctx)
 }
 
+// beginning is what the run begins with.
+func (r *run) beginning(message int64, m *ledger.MessageReceived, people []ledger.Person, specs json.RawMessage) *ledger.RunStarted {
+	settings := r.policy.Settings()
+	b := &ledger.RunStarted{
+		Message: message, Place: m.Place, Requesters: people,
+		Model: r.profile.Model.Name(), System: systemPrompt(r.profile.Instructions), Tools: specs,
+		Profile: r.profile.Name,
+		Mode:    firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
+		Sandbox: string(settings.SandboxMode), PolicyHash: r.policy.Hash(),
+		Surface: m.Surface, Detach: m.Detach,
+	}
+	if r.profile.Workspace != r.Workspace {
+		b.Workspace = r.profile.Workspace
+	}
+	if m.Ask != nil {
+		b.Program, b.Model, b.System, b.Tools = m.Ask.Program, "", "", nil
+	}
+	return b
+}
+
 // take records that the message's turn has come. It returns nil if the message was taken before.
 func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) {
 	m := msg.Body.(*ledger.MessageReceived)
@@ -132,21 +153,7 @@ func (a *Agent) take(ctx context.Context, msg ledger.Event) (_ *run, err error) 
 		if err != nil {
 			return nil, err
 		}
-		settings := r.policy.Settings()
-		r.started = &ledger.RunStarted{
-			Message: msg.Seq, Place: m.Place, Requesters: people,
-			Model: r.profile.Model.Name(), System: systemPrompt(r.profile.Instructions), Tools: specs,
-			Profile: r.profile.Name,
-			Mode:    firstOf(m.Mode, ledger.ModeFailClosed), Policy: string(settings.ApprovalPolicy),
-			Sandbox: string(settings.SandboxMode), PolicyHash: r.policy.Hash(),
-			Surface: m.Surface, Detach: m.Detach,
-		}
-		if r.profile.Workspace != a.Workspace {
-			r.started.Workspace = r.profile.Workspace
-		}
-		if m.Ask != nil {
-			r.started.Program, r.started.Model, r.started.System, r.started.Tools = m.Ask.Program, "", "", nil
-		}
+		r.started = r.beginning(msg.Seq, m, people, specs)
 		err = a.Approvals.Unpaused(func() error {
 			_, err := a.Ledger.Append(ctx, ledger.Event{Session: r.session, Run: r.id, Actor: msg.Actor, Body: r.started})
 			return err

@@ -133,6 +133,10 @@ func (s *Server) decidedBy(res approvals.Resolution) string {
 // changed is the answer to a decision about arguments that aren't asked about any more. It is still pending.
 func (s *Server) changed(e *approvals.ChangedError) error {
 	by, n := e.By(), e.Snapshot.Ask.Revision()
+	if n == 0 { // nobody did: what was decided about hasn't been there
+		p := &problem{status: http.StatusConflict, code: "CHANGED", message: "Nobody has changed the arguments, so there is no such revision, and nothing was decided. Leave \"revision\" out, or send 0."}
+		return p.with("pending", s.views.snapshot(e.Snapshot))
+	}
 	p := &problem{status: http.StatusConflict, code: "CHANGED", message: fmt.Sprintf(
 		"%s has changed the arguments, so nothing was decided. Look at pending.argumentsJson; to decide about that, send \"revision\":%d.",
 		s.views.text(by.DisplayName()), n)}

@@ -94,7 +94,7 @@ func (r *Registry) MayDecide(ctx context.Context, approvalID string, t ledger.Re
 	if res := r.resolution(a); res != nil {
 		return r.overNow(a)
 	}
-	_, err := r.mayDecide(ctx, r.question(a), Decision{Type: t, By: by})
+	_, err := r.mayDecide(ctx, r.who(a), Decision{Type: t, By: by})
 	return err
 }
 
@@ -140,7 +140,12 @@ func (r *Registry) Amend(ctx context.Context, approvalID string, m Amendment) (O
 	if err := r.catchUp(ctx, a); err != nil {
 		return Outcome{}, err
 	}
-	if err := r.change(context.WithoutCancel(ctx), a, m, next, votes); err != nil {
+	// A change is its author's approval, so it is none in a pause.
+	err = r.unpaused(d, func() error { return r.change(context.WithoutCancel(ctx), a, m, next, votes) })
+	if _, paused := errors.AsType[*PausedError](err); paused && r.resolution(a) != nil {
+		return Outcome{}, r.overNow(a) // which says more
+	}
+	if err != nil {
 		return Outcome{}, err
 	}
 	return r.answer(a, d, false)
@@ -154,6 +159,9 @@ func (r *Registry) requestion(ctx context.Context, a *ask, m *Amendment) (next q
 	d := Decision{Type: ledger.Approved, By: m.By}
 	if m.By, err = r.mayDecide(ctx, before, d); err != nil {
 		return next, false, err
+	}
+	if state.Revision() != m.Revision { // what is found out here is about this one
+		return next, false, r.changedNow(a)
 	}
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()

@@ -396,3 +396,34 @@ func TestConfirmation(t *testing.T) {
 		}
 	}
 }
+
+// Whether somebody may approve is about the question as it stood when they were looked up. If it is another one by then,
+// their approval doesn't count, even if they have guessed what it would be.
+func TestChangedWhileSomebodyIsLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.open("r", "c", func(q *Request) { q.Quorum, q.Approvers = 2, []string{"UBOB", "UCAROL", "UDAVE"} })
+		m := edit(bob, 0, other)
+		m.Approvers = []string{"UBOB", "UCAROL"}
+		w.book.slow("UDAVE", time.Second)
+		guess := approve(dave)
+		guess.Revision = 1
+		said := make(chan error)
+		go func() {
+			_, err := w.ResolveByID(w.ctx(), p.ID(), guess)
+			said <- err
+		}()
+		synctest.Wait()
+		if _, err := w.Amend(w.ctx(), p.ID(), m); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-said; !isChanged(err) {
+			t.Errorf("dave, who may not approve what it is now: %v", err)
+		}
+		if res := w.resolved(p.ID()); res != nil {
+			t.Errorf("it is approved: %+v", res)
+		}
+		_, err := w.ResolveByID(w.ctx(), p.ID(), guess)
+		wantRefused(t, err)
+	})
+}

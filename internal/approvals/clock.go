@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"approvalbot/internal/ledger"
@@ -136,7 +137,7 @@ func (r *Registry) proceed(ctx context.Context, a *ask, now time.Time) error {
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.dueAt(a))
 	defer cancel()
-	direct := map[step][]string{}
+	direct := map[step]addressees{}
 	for _, s := range steps {
 		direct[s] = r.addressed(ctx, a, s)
 	}
@@ -156,7 +157,7 @@ func (r *Registry) proceed(ctx context.Context, a *ask, now time.Time) error {
 }
 
 // take takes one step. The caller has the ask's turn.
-func (r *Registry) take(ctx context.Context, a *ask, s step, direct []string) error {
+func (r *Registry) take(ctx context.Context, a *ask, s step, direct addressees) error {
 	e := r.taking(a, s, direct)
 	if e == nil {
 		return nil
@@ -185,20 +186,22 @@ func (r *Registry) learn(ctx context.Context, a *ask) error {
 }
 
 // taking is the event of a step; nil if it is a reminder for nobody, which is not a step.
-func (r *Registry) taking(a *ask, s step, direct []string) *ledger.Event {
+func (r *Registry) taking(a *ask, s step, direct addressees) *ledger.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b ledger.Body
 	switch {
 	case s.level > 0:
-		b = &ledger.ApprovalEscalated{Approval: a.id, Level: s.level, Approvers: a.state.Escalate[s.level-1].Approvers, To: direct}
+		b = &ledger.ApprovalEscalated{
+			Approval: a.id, Level: s.level, Approvers: a.state.Escalate[s.level-1].Approvers, Elsewhere: direct.cards, To: direct.users,
+		}
 	case s.reminder == 1:
 		b = &ledger.ApprovalReminded{Approval: a.id, N: s.reminder, To: a.missing()}
-	case len(direct) == 0:
+	case len(direct.users) == 0:
 		a.unsaid++
 		return nil
 	default:
-		b = &ledger.ApprovalReminded{Approval: a.id, N: s.reminder, To: direct, Direct: true}
+		b = &ledger.ApprovalReminded{Approval: a.id, N: s.reminder, To: direct.users, Direct: true}
 	}
 	e := a.event(ledger.System, b)
 	return &e
@@ -222,35 +225,71 @@ func (a *ask) idle(user string) bool {
 	return a.voted(p) || a.who.asked(p) && !a.who.list.requester
 }
 
-// addressed are the people who are written to with a step: user ids. At the second reminder these are all who are named,
-// in an escalation those whom a mention doesn't reach because they aren't in the channel.
-func (r *Registry) addressed(ctx context.Context, a *ask, s step) []string {
+// Addressees are those who are written to with a step.
+type addressees struct {
+	users []string       // who get a line that leads to the card
+	cards []ledger.Place // direct messages in which the card stands itself: for those who can't see where it stands
+}
+
+// addressed are the people who are written to with a step. At the second reminder these are all who are named, in an
+// escalation those whom a mention doesn't reach because they are in none of the channels in which the ask has buttons:
+// there they couldn't use them, either.
+func (r *Registry) addressed(ctx context.Context, a *ask, s step) (to addressees) {
 	r.mu.Lock()
-	place, words := a.state.Place, a.state.Approvers
-	inSlack := slices.Contains(a.state.Surfaces, surfaceSlack) && place.Channel != ""
-	conversation := len(place.Channel) > 0 && place.Channel[0] == 'D'
-	if s.level > 0 {
-		words = a.state.Escalate[s.level-1].Approvers
-	}
+	state := a.state
 	requesters := a.who.requesters
 	r.mu.Unlock()
+	words, channels := state.Approvers, standsIn(&state)
+	conversation := strings.HasPrefix(state.Place.Channel, "D")
+	if s.level > 0 {
+		words = state.Escalate[s.level-1].Approvers
+	}
+	inSlack := slices.Contains(state.Surfaces, surfaceSlack) && len(channels) > 0
 	if !inSlack || s.reminder == 1 || s.reminder > 1 && conversation { // they have read it in that conversation
-		return nil
+		return to
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
-	var users []string
-	for _, u := range r.named(ctx, words, requesters, place.Team) {
-		if s.level > 0 {
-			if in, err := r.directory.Member(ctx, place.Channel, u); in && err == nil {
-				continue
-			}
+	for _, u := range r.named(ctx, words, requesters, state.Place.Team) {
+		in := s.level > 0 && slices.ContainsFunc(channels, func(channel string) bool {
+			in, err := r.directory.Member(ctx, channel, u)
+			return in && err == nil
+		})
+		written := slices.ContainsFunc(state.Elsewhere, func(p ledger.Place) bool { return p.User == u })
+		if in || s.level > 0 && written || r.isIdle(a, u) || slices.Contains(to.users, u) {
+			continue
 		}
-		if !r.isIdle(a, u) && !slices.Contains(users, u) {
-			users = append(users, u)
+		to.users = append(to.users, u)
+	}
+	if s.level > 0 {
+		to = r.cardsFor(ctx, to.users, state)
+	}
+	return to
+}
+
+// cardsFor has the card itself stand in the direct messages with some people, as far as there are ways to them and it
+// doesn't stand in too many.
+func (r *Registry) cardsFor(ctx context.Context, users []string, a ledger.Approval) (to addressees) {
+	courier, ok := r.directory.(Courier)
+	if !ok {
+		return addressees{users: users}
+	}
+	for _, u := range users {
+		if len(a.Elsewhere)+len(to.cards) >= directMost {
+			to.users = append(to.users, u)
+			continue
+		}
+		channel, err := courier.DirectMessage(ctx, u)
+		switch {
+		case err == nil:
+			to.cards = append(to.cards, ledger.Place{Team: a.Place.Team, Channel: channel, User: u})
+		case errors.Is(err, ErrNoWay), errors.Is(err, ErrNoSuch):
+			r.log.Warn("somebody to whom an approval is escalated can't be written to", "user", u, "error", err)
+		default:
+			to.users = append(to.users, u) // it is tried again with the line that leads to the card
 		}
 	}
-	return users
+	return to
 }
 
 func (r *Registry) isIdle(a *ask, user string) bool {

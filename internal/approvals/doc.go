@@ -18,6 +18,22 @@
 // Where an ask stands is decided when it is opened (places.go): where its run talks, in the approvals channel, and in direct
 // messages to those who may approve, where too few of them are in these.
 //
+// # What is asked of it besides
+//
+// A grant (grants.go) is an answer that somebody gave before: "calls like this may start without asking". It is given with
+// an approval, in one append with it, and used with a start, in one append with that. It ends by its time, its count,
+// somebody's revoking it, or another definition of the tool or policy; then the call asks as any other. Who may give and
+// revoke one is decided here, too (granting.go).
+//
+//	Open … approval_resolved + grant_given ── permission_decided (grant use 1) … (grant use n) ──┬─ its time, its count
+//	                                                                                             └─ grant_revoked
+//
+// A pause (pause.go) is the operators' brake, from one event to the next: paused … resumed. It holds for everything, and
+// what it forbids is recorded through [Registry.Unpaused], which no pause overtakes.
+//
+// An ask that was lost (its time ran out, or the process ended) may be asked again once (again.go), by whoever may start a
+// run there. It is a new ask of a new run; nothing of the old one is taken over.
+//
 // # Invariants
 //
 //   - A pending approval is a promise of this process. If the process dies the answer is no: nothing here reads old asks
@@ -38,5 +54,7 @@
 //   - During a pause nothing is asked and nothing is approved, in the order of the journal ([Registry.Unpaused]).
 //   - While nobody decides, people are reminded, and more of them may decide (clock.go), each step once and never after
 //     the end. They may move the deadline (extend.go), as far as was settled when the ask was opened.
+//   - A grant covers a call only if everything in it fits; what can't be found out fits nothing, and a grant whose giver
+//     couldn't approve the call now covers nothing.
 //   - Waiting holds no goroutine but the waiter's own, and after any ending no timer.
 package approvals

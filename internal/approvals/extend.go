@@ -49,7 +49,7 @@ func (r *Registry) extendClaimed(ctx context.Context, a *ask, request ledger.Cla
 
 func (r *Registry) extend(ctx context.Context, a *ask, by ledger.Actor) (time.Time, error) {
 	came := clock()
-	by, err := r.mayExtend(ctx, r.question(a), by)
+	by, err := r.mayExtend(ctx, r.who(a), by)
 	if err != nil {
 		return time.Time{}, err
 	}

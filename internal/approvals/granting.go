@@ -35,6 +35,9 @@ type Terms struct {
 // ErrChanged: the arguments of an ask are not any more what somebody saw when they decided. Nothing was decided.
 var ErrChanged = errors.New("approvals: the arguments were changed meanwhile")
 
+// ErrOutdated: the tool or the rules are others by now, so that a grant would allow nothing. Nothing was decided.
+var ErrOutdated = errors.New("approvals: the tool or the policy has changed meanwhile")
+
 // ErrNotGiven: the ask was decided before, so nothing was given.
 var ErrNotGiven = errors.New("approvals: decided before, so nothing was granted")
 
@@ -46,17 +49,20 @@ type granting struct {
 	id    string
 	terms Terms
 	body  *ledger.GrantGiven // once it is known what it is about
+
+	// outdated says of what it is about why a grant of that would allow nothing; empty: it would.
+	outdated func(*ledger.GrantGiven) string
 }
 
 // Give approves an ask and allows more of its kind, as one: if the approval doesn't count, nothing is granted either.
 // Besides what [Registry.ResolveByID] says, the error is [ErrNotGiven] where the ask was approved before, [ErrChanged]
-// where its arguments are others than the terms are about, or [ErrTerms].
+// where its arguments are others than the terms are about, [ErrOutdated], or [ErrTerms].
 func (g *Grants) Give(ctx context.Context, approvalID string, t Terms, d Decision) (Grant, error) {
 	if g == nil || g.journal == nil {
 		return Grant{}, (question{}).refuse("Nobody can allow calls in advance here.")
 	}
 	d.Type, d.Revision = ledger.Approved, t.Revision
-	d.grant = &granting{id: uuid.NewString(), terms: t}
+	d.grant = &granting{id: uuid.NewString(), terms: t, outdated: g.outdated}
 	out, err := g.registry.ResolveByID(ctx, approvalID, d)
 	if err != nil {
 		return Grant{}, err
@@ -110,6 +116,9 @@ func (r *Registry) grantable(a *ask, d Decision) error {
 	if err != nil {
 		return err
 	}
+	if why := d.grant.outdated(body); why != "" {
+		return fmt.Errorf("%w: %s", ErrOutdated, why)
+	}
 	d.grant.body = body
 	return nil
 }
@@ -145,7 +154,7 @@ func (n *granting) about(a *ledger.Approval, now time.Time) (*ledger.GrantGiven,
 	}
 	maps.DeleteFunc(args, func(name string, _ json.RawMessage) bool { return slices.Contains(loose, name) })
 	return &ledger.GrantGiven{
-		Grant: n.id, Scope: t.Scope, Place: a.Place, Tool: a.Tool, ToolHash: a.ToolHash, Arguments: args, Any: loose,
+		Grant: n.id, Scope: t.Scope, Place: a.Place, Cwd: a.Cwd, Tool: a.Tool, ToolHash: a.ToolHash, Arguments: args, Any: loose,
 		Requesters: a.Requesters, PolicyHash: a.PolicyHash, Approval: a.ApprovalRequested.Approval,
 		Summary: words(t.Summary), Uses: t.Uses, Until: t.Until.UTC().Round(0),
 	}, nil
@@ -220,11 +229,11 @@ func (r *Registry) MayGrant(ctx context.Context, approvalID string, by ledger.Ac
 		}
 		a = opened
 	}
-	by, err := r.mayDecide(ctx, r.question(a), Decision{Type: ledger.Approved, By: by})
+	by, err := r.mayDecide(ctx, r.who(a), Decision{Type: ledger.Approved, By: by})
 	if err != nil {
 		return err
 	}
-	return r.mayGrant(ctx, a.who, by)
+	return r.mayGrant(ctx, r.who(a), by)
 }
 
 // mayGrant tells whether somebody who may approve an ask may also grant. The right is one of its own: whoever asked has
@@ -254,7 +263,8 @@ func (r *Registry) mayGrant(ctx context.Context, q question, by ledger.Actor) er
 }
 
 // grantorMay tells whether the one who gave a grant could approve this call now, and may still grant: a grant is their
-// answer, given before. A run that stands nowhere in Slack is judged where the grant was given.
+// answer, given before. The channels that count are those in which its card would have buttons; of a run that stands
+// nowhere in Slack, those where the grant was given.
 func (r *Registry) grantorMay(ctx context.Context, one *grant, q Request) bool {
 	list, origin := r.settings.Approvers, settingApprovers
 	if q.Approvers != nil {
@@ -268,8 +278,14 @@ func (r *Registry) grantorMay(ctx context.Context, one *grant, q Request) bool {
 	if place.Channel == "" {
 		place = one.Place
 	}
+	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	channels := r.anywhere(lookups, q.Place)
+	if len(channels) == 0 {
+		channels = r.anywhere(lookups, place)
+	}
 	own := question{
-		list: list, origin: origin, quorum: r.quorum(q), requesters: q.Requesters, place: place,
+		list: list, origin: origin, quorum: r.quorum(q), requesters: q.Requesters, place: place, channels: channels,
 		ids: ids{session: q.Session, run: q.Run, call: q.Call},
 	}
 	_, err := r.mayDecide(ctx, own, Decision{Type: ledger.Approved, By: one.by})
@@ -295,9 +311,9 @@ func (r *Registry) mayRevoke(ctx context.Context, one *grant, by ledger.Actor) e
 	case by.Person() == one.by.Person():
 		return nil
 	}
-	q := question{requesters: one.Requesters, place: one.Place, act: act}
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
+	q := question{requesters: one.Requesters, place: one.Place, channels: r.anywhere(lookups, one.Place), act: act}
 	if _, err := r.fullMember(lookups, q, by.Person(), act); err != nil {
 		return err
 	}

@@ -226,15 +226,21 @@ func (g *Grants) over(one *grant, now time.Time) string {
 	switch {
 	case one.ended != "":
 		return one.ended
-	case g.now.PolicyHash != nil && g.now.PolicyHash() != one.PolicyHash:
-		return endedPolicy
 	case !now.Before(one.Until):
 		return endedTime
 	case one.used() >= one.Uses:
 		return endedUses
 	}
+	return g.outdated(one.GrantGiven)
+}
+
+// outdated says why a grant isn't about the tool or the rules as they are now; empty: it is, or that isn't known.
+func (g *Grants) outdated(b *ledger.GrantGiven) string {
+	if g.now.PolicyHash != nil && g.now.PolicyHash() != b.PolicyHash {
+		return endedPolicy
+	}
 	if g.now.ToolHash != nil {
-		if hash, there := g.now.ToolHash(one.Tool); there && hash != one.ToolHash {
+		if hash, there := g.now.ToolHash(b.Tool); there && hash != b.ToolHash {
 			return endedTool
 		}
 	}
@@ -261,7 +267,7 @@ func (one *grant) covers(q Request, args map[string]json.RawMessage) bool {
 		return false
 	case q.Exact && len(one.Any) > 0:
 		return false
-	case !one.reaches(q.Session):
+	case !one.reaches(q.Session), one.Cwd != q.Cwd:
 		return false
 	case !subset(q.Requesters, one.Requesters):
 		return false

@@ -586,6 +586,79 @@ func TestHowAGrantEnds(t *testing.T) {
 	})
 }
 
+// A grant that would allow nothing isn't given: the tool or the rules are others than those that it was asked with.
+func TestAGrantThatIsOutdatedAtOnce(t *testing.T) {
+	w := newGrantWorld(t)
+	policy, tool := "11", "00"
+	w.grants.now = InForce{
+		PolicyHash: func() string { return policy },
+		ToolHash:   func(string) (string, bool) { return tool, true },
+	}
+	for name, now := range map[string][2]string{"the rules": {"12", "00"}, "the tool": {"11", "01"}} {
+		policy, tool = now[0], now[1]
+		if g, err := w.give(hour(10)); !errors.Is(err, ErrOutdated) {
+			t.Errorf("%s: %+v, %v", name, g, err)
+		}
+	}
+	if got := w.Registry.Pending(""); len(got) != 2 {
+		t.Errorf("%d of 2 still wait", len(got))
+	}
+	if got := w.grants.List(time.Now()); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	policy, tool = "11", "00"
+	w.mustGive(hour(10))
+}
+
+// The same call in another directory is another one, whatever the grant reaches.
+func TestAGrantElsewhere(t *testing.T) {
+	in := func(dir string) func(*Request) { return func(q *Request) { q.Cwd = dir } }
+	for _, scope := range []ledger.GrantScope{ledger.GrantThread, ledger.GrantAlways} {
+		w := newGrantWorld(t)
+		terms := hour(10)
+		terms.Scope = scope
+		w.mustGive(terms, in("/srv/a"))
+		for _, dir := range []string{"/srv/b", ""} {
+			if u, err := w.use(w.call(in(dir))); u != nil || err != nil {
+				t.Errorf("%s, in %q: used, %v", scope, dir, err)
+			}
+		}
+		w.reread()
+		if u, err := w.use(w.call(in("/srv/a"))); u == nil || err != nil {
+			t.Errorf("%s, in the same: not used, %v", scope, err)
+		}
+	}
+}
+
+// Whoever approves because they are in the approvals channel can allow in advance what they approve there.
+func TestAGrantorInTheApprovalsChannel(t *testing.T) {
+	w := newGrantWorld(t, func(s *Settings) {
+		s.Approvers = list(t, "channel")
+		s.Grantors, s.Channel = s.Approvers, "COPS"
+	})
+	w.book.channels["COPS"] = ChannelInfo{Kind: PrivateChannel}
+	w.book.in["COPS"] = []string{"UDAVE"} // who isn't where it was asked
+	w.calls++
+	p, err := w.Open(w.ctx(), file("giving", "give"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := w.grants.Give(w.ctx(), p.ID(), hour(10), Decision{By: dave})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, err := w.use(w.call()); u == nil || err != nil {
+		t.Errorf("not used: %v", err)
+	}
+	w.book.in["COPS"] = []string{"UCAROL"}
+	if u, err := w.use(w.call()); u != nil || err != nil {
+		t.Errorf("used although dave has left the channel: %v", err)
+	}
+	if err := w.grants.Revoke(w.ctx(), g.ID, carol, ""); err != nil {
+		t.Errorf("somebody else in the approvals channel can't revoke it: %v", err)
+	}
+}
+
 // If grants can't be read, people are asked.
 func TestGrantsThatCantBeRead(t *testing.T) {
 	w := newGrantWorld(t)

@@ -45,6 +45,9 @@ type book struct {
 	mu    sync.Mutex
 	delay time.Duration
 	err   error
+
+	slowly string // whose look-up takes longer
+	longer time.Duration
 }
 
 func newBook() *book {
@@ -92,7 +95,19 @@ func (b *book) ask(ctx context.Context) error {
 	return err
 }
 
+// slow makes the look-up of one person take its time.
+func (b *book) slow(user string, delay time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.slowly, b.longer = user, delay
+}
+
 func (b *book) Person(ctx context.Context, p ledger.Person) (Profile, error) {
+	b.mu.Lock()
+	if b.slowly != "" && b.slowly == p.ID {
+		defer time.Sleep(b.longer)
+	}
+	b.mu.Unlock()
 	if err := b.ask(ctx); err != nil {
 		return Profile{}, err
 	}

@@ -273,7 +273,7 @@ func (r *Registry) mayStopAsks(ctx context.Context, by ledger.Actor, run string)
 	}
 	r.mu.Unlock()
 	for _, a := range asks {
-		if _, err := r.mayDecide(ctx, a.who, Decision{Type: ledger.Denied, By: by}); err == nil {
+		if _, err := r.mayDecide(ctx, r.who(a), Decision{Type: ledger.Denied, By: by}); err == nil {
 			return true
 		}
 	}

@@ -42,11 +42,24 @@ func (r *Registry) ResolveByID(ctx context.Context, approvalID string, d Decisio
 	return r.decide(ctx, a, d)
 }
 
-// question is who may decide the ask now.
-func (r *Registry) question(a *ask) question {
+// question is who may decide the ask now, and the revision of its arguments that this is about.
+func (r *Registry) question(a *ask) (question, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return a.who
+	return a.who, a.state.Revision()
+}
+
+// who is who may decide the ask now.
+func (r *Registry) who(a *ask) question {
+	q, _ := r.question(a)
+	return q
+}
+
+// changedNow says that the arguments are others by now.
+func (r *Registry) changedNow(a *ask) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &ChangedError{Snapshot: a.snapshot()}
 }
 
 func (r *Registry) find(approvalID string) *ask {
@@ -80,13 +93,14 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 		return r.answer(a, d, true)
 	}
 	// Looking people up can take seconds, so it happens before it is our turn.
-	by, err := r.mayDecide(ctx, r.question(a), d)
+	who, asked := r.question(a)
+	by, err := r.mayDecide(ctx, who, d)
 	if err != nil {
 		return Outcome{}, err
 	}
 	d.By = by
 	if d.grant != nil {
-		if err := r.mayGrant(ctx, a.who, d.By); err != nil {
+		if err := r.mayGrant(ctx, who, d.By); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -99,6 +113,10 @@ func (r *Registry) decide(ctx context.Context, a *ask, d Decision) (Outcome, err
 	}
 	if err := r.catchUp(ctx, a); err != nil {
 		return Outcome{}, err
+	}
+	if _, now := r.question(a); now != asked && d.Type == ledger.Approved && r.resolution(a) == nil {
+		// Changed while they were looked up: whether they may approve what it is now, nobody has found out.
+		return Outcome{}, r.changedNow(a)
 	}
 	var repeated bool
 	err = r.unpaused(d, func() (err error) {

@@ -20,7 +20,7 @@ func (r *Registry) MayUseWords(ctx context.Context, approvalID string, author le
 	if a == nil {
 		return ErrNotFound
 	}
-	q := a.who
+	q := r.who(a)
 	q.act = "decide about another person's message"
 	_, err := r.mayDecide(ctx, q, Decision{Type: ledger.Approved, By: by})
 	return err

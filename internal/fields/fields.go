@@ -25,6 +25,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A Kind is what a field takes.
@@ -218,15 +220,31 @@ func (f Field) Option() int {
 	return slices.IndexFunc(f.Options, func(o json.RawMessage) bool { return same(o, f.Raw) })
 }
 
-// same compares values that may be written in more than one way.
-func same(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
+// AsJSON is the field as one in which its value is written as JSON text: what any value can be written in.
+func (f Field) AsJSON() Field {
+	f.Kind, f.Options, f.Long, f.Value = JSON, nil, true, ""
+	if f.Set {
+		f.Value = f.written(f.Raw)
 	}
-	p, err1 := json.Marshal(x)
-	q, err2 := json.Marshal(y)
+	return f
+}
+
+// same compares values that may be written in more than one way. Of numbers only the digits count: read as a computer
+// does, two large ones that differ are the same, and what somebody chose would not be what runs.
+func same(a, b json.RawMessage) bool {
+	p, err1 := normal(a)
+	q, err2 := normal(b)
 	return err1 == nil && err2 == nil && bytes.Equal(p, q)
+}
+
+func normal(value json.RawMessage) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
 }
 
 // What is wrong with what was written into a field.
@@ -256,7 +274,7 @@ func (f Field) Read(written string) (value json.RawMessage, touched bool, err er
 		return nil, true, ErrMissing
 	case written == "":
 		return nil, f.Set, nil
-	case f.Kind == JSON && (!json.Valid([]byte(written)) || !utf8.ValidString(written)):
+	case f.Kind == JSON && !jsontext.Value(written).IsValid(): // nor with a member that is there twice
 		return nil, true, ErrNotJSON
 	case f.Kind == Number && !numeral(written):
 		return nil, true, ErrNotNumber

@@ -54,6 +54,17 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// A choice is one only where the value is exactly one of its options, to the last digit.
+func TestLargeNumbersAreNoChoice(t *testing.T) {
+	schema := json.RawMessage(`{"properties":{"n":{"enum":[9007199254740992,1]}}}`)
+	for args, want := range map[string]Kind{`{"n":9007199254740993}`: JSON, `{"n":9007199254740992}`: Choice, `{"n":1.0}`: JSON} {
+		got, err := Of(schema, json.RawMessage(args))
+		if err != nil || got[0].Kind != want {
+			t.Errorf("%s: %+v, %v", args, got, err)
+		}
+	}
+}
+
 func TestNoForm(t *testing.T) {
 	var large strings.Builder
 	for i := range MaxFields + 1 {
@@ -75,6 +86,7 @@ func TestRead(t *testing.T) {
 	number, integer := Field{Kind: Number, Required: true}, Field{Kind: Integer}
 	object := Field{Kind: JSON, Set: true, Raw: json.RawMessage(`{"a":1.0}`), Value: "{\n  \"a\": 1.0\n}"}
 	choice := Field{Kind: Choice, Options: []json.RawMessage{json.RawMessage(`"x"`), json.RawMessage(`2`)}, Set: true, Raw: json.RawMessage(`2`)}
+	large := Field{Kind: Choice, Options: []json.RawMessage{json.RawMessage(`9007199254740992`), json.RawMessage(`9007199254740993`)}, Set: true, Raw: json.RawMessage(`9007199254740993`)}
 	unset := Field{Kind: Boolean, Options: []json.RawMessage{json.RawMessage("true"), json.RawMessage("false")}, Required: true}
 	tests := []struct {
 		name    string
@@ -102,6 +114,9 @@ func TestRead(t *testing.T) {
 		{"another object", object, `{"a": 2}`, `{"a": 2}`, true, nil},
 		{"broken", object, `{"a": 2`, "", true, ErrNotJSON},
 		{"two values", object, `1 2`, "", true, ErrNotJSON},
+		{"a member twice", object, `{"a":1,"a":2}`, "", true, ErrNotJSON},
+		{"half a character", object, `["\ud800"]`, "", true, ErrNotJSON},
+		{"the choice beside a large number", large, "0", "9007199254740992", true, nil},
 		{"taken away", object, ``, "", true, nil},
 		{"the same choice", choice, "1", "2", false, nil},
 		{"another choice", choice, "0", `"x"`, true, nil},

@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Language is one that we speak. The zero value is English.
@@ -82,6 +83,19 @@ func (l Language) Count(n int, one, many string) string {
 		return Number(n) + " " + many
 	}
 	return Number(n) + " " + l.T(many)
+}
+
+// Lasting is a length of time that somebody has set, in the largest unit that it is whole in: 2 hours, 90 seconds.
+func (l Language) Lasting(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return l.Count(int(d/time.Hour), "hour", "hours")
+	case d%time.Minute == 0:
+		return l.Count(int(d/time.Minute), "minute", "minutes")
+	case d%time.Second == 0:
+		return l.Count(int(d/time.Second), "second", "seconds")
+	}
+	return d.String()
 }
 
 // Later is a text whose words were noted by others, as a format and what goes into it: those who noted it are found by the

@@ -32,6 +32,17 @@ var patterns = []string{
 	"The rule %s asks about this call of %s", "The rule %s denies this call of %s",
 	"Every call of %s asks people first: %s", "%s can change things, and the sandbox is read_only",
 
+	// how a call failed that people are told about most (tools)
+	"There is no %s in the workspace", "%s contains \"..\"; give the path from the top of the workspace",
+	"%s is an absolute path; give one relative to the workspace", "%s belongs to approvalbot itself; tools may not touch it",
+	"%s leads out of the workspace", "%s is a directory, not a file", "%s is not a directory",
+	"%s has %s bytes; %s is the most that can be worked with", "%s exists already; nothing was changed. Read it, and name its version to replace it",
+	"The command ended with exit status %s",
+
+	// why a file of a message could not be taken (slackui, agent)
+	"The file has %s bytes; %s is the most that is taken", "Slack didn't say where the file is (%s)",
+	"A message may bring %s files at most", "The files of a message may have %s bytes together",
+
 	// why somebody may not (approvals)
 	"Only people can %s", "Nobody is listed who may %s",
 	"You are not one of those who can %s: %s", "You are not one of those who can %s",

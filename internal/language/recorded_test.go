@@ -32,6 +32,9 @@ var recorded = slices.Concat(patterns, []string{
 	"approve this", "deny this", "stop this run", "start runs here",
 	"You asked for this, so somebody else has to approve it. You can deny it",
 	"Who has to approve this now can't be read, so it counts as not approved",
+	"The app may not read files: it lacks the scope files:read", "Slack has no such file any more",
+	"The file is kept by another service, not by Slack", "What Slack sent is not the file: it has another size",
+	"The file could not be downloaded", "Files can't be taken here", "It took too long", "It could not be written to the workspace",
 	"it can't be taken back",                                                                                                            // tools.Demands.Why, as a policy says it
 	"it is too long to be taken apart", "it isn't valid UTF-8", "it contains a character that can't be seen", "it is nested too deeply", // a command
 })
@@ -69,7 +72,7 @@ func TestRecordedIsWritten(t *testing.T) {
 // wordsOf are all string literals of those who write into the journal.
 func wordsOf(t *testing.T) (words []string) {
 	t.Helper()
-	for _, dir := range []string{"approvals", "agent", "policy", "tools", "slackui"} {
+	for _, dir := range []string{"approvals", "agent", "policy", "tools", "slackui", "../cmd/approvalbot"} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 				return err
@@ -103,6 +106,9 @@ func TestRecorded(t *testing.T) {
 		"nobody answered within 90 seconds": "90 秒内无人回应",
 		"the channel is archived.":          "频道已归档。",
 		"shell can change things, so it needs approval.":                      "shell 可能会更改内容，因此需要批准。",
+		`../x contains ".."; give the path from the top of the workspace.`:    `../x 中含有“..”：请给出从工作区顶层开始的路径。`,
+		"The command ended with exit status 3.":                               "命令以退出状态 3 结束。",
+		"The file has 20971521 bytes; 20971520 is the most that is taken.":    "文件有 20971521 字节，最多接收 20971520 字节。",
 		"Guests can't approve this.":                                          "访客不能批准此请求。",
 		"U1 is a guest, and only full members count (APPROVALBOT_APPROVERS)":  "U1 是访客，只有正式成员才算数（APPROVALBOT_APPROVERS）",
 		"2 people have to approve, and only 1 could: the channel is archived": "需要 2 人批准，但只有 1 人可以：频道已归档",

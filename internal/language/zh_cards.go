@@ -3,15 +3,14 @@ package language
 // Cards and what is around them.
 var zhCards = map[string]string{
 	// between words and sentences
-	" ": "", ".": "。", ", ": "、", "; ": "；", ": ": "：", " and ": "和",
+	" ": "", ".": "。", "; ": "；", ": ": "：",
 	"{date_short_pretty} at {time}":      "{date_short_pretty} {time}",
 	"{date_short_pretty} at {time_secs}": "{date_short_pretty} {time_secs}",
 
 	// how much and how long
 	"under 0.1 s": "不到 0.1 秒", "%s s": "%s 秒", "%d min %d s": "%d 分 %d 秒", "%d h %d min": "%d 小时 %d 分",
-	"hours": "小时", "minutes": "分钟", "seconds": "秒",
-	"secrets": "处机密", "secrets are": "处机密", "characters": "个字符", "more characters": "个字符", "lines": "行", "more notes": "条说明",
-	"%s in %s": "%s（%s）", "%d more": "另外 %d 位",
+	"secrets": "处机密", "secrets are": "处机密", "more characters": "个字符", "lines": "行", "more notes": "条说明",
+	"%s in %s": "%s（%s）",
 
 	// who
 	"somebody": "某人", "nobody": "没有人", "a person": "某人", "the agent": "智能体", "whoever asked": "提出请求的人",
@@ -64,8 +63,8 @@ var zhCards = map[string]string{
 	"Request %d":                                                            "请求 %d",
 
 	// buttons
-	"Approve": "批准", "Approve…": "批准…", "Deny": "拒绝", "Deny with Reason…": "拒绝并说明…", "Review": "查看全文", "Back": "返回", "Ask Again": "重新请求",
-	"Edit and Approve…": "修改后批准…", "Allow for This Thread…": "在此消息列中允许…", "Allow Always…": "始终允许…", "Give Me More Time": "延长时间", "Stop the Run": "停止本次运行",
+	"Approve…":               "批准…",
+	"Allow for This Thread…": "在此消息列中允许…", "Allow Always…": "始终允许…", "Stop the Run": "停止本次运行",
 	"Approve this?": "要批准吗？", "High risk. Approve this?": "高风险。要批准吗？",
 
 	// how it ended
@@ -113,8 +112,8 @@ var zhCards = map[string]string{
 	"{program} reported that it failed.":                                      "{program} 报告失败。",
 
 	// the modal with all of it
-	"Review the request": "查看完整请求", "Close": "关闭", "Approval": "审批",
-	"Part %d of %d": "第 %d 部分，共 %d 部分", "Part %d of %d, in the same line": "第 %d 部分，共 %d 部分（接上一行）",
+	"Review the request": "查看完整请求",
+	"Part %d of %d":      "第 %d 部分，共 %d 部分", "Part %d of %d, in the same line": "第 %d 部分，共 %d 部分（接上一行）",
 	"It is too long for this window too. The file with all of it is on its way.": "内容太长，此窗口也无法显示。包含全部内容的文件即将送达。",
 	"Open the file with all of it":      "打开包含全部内容的文件",
 	"{file}, read it, and decide here.": "{file}，阅读后在此决定。",
@@ -130,7 +129,6 @@ var zhCards = map[string]string{
 	"%d more are needed before it is performed.":                                                              "还需要 %d 人批准才会执行。",
 	"You have approved this already; 1 more is needed.":                                                       "你已经批准过；还需要 1 人批准。",
 	"You have approved this already; %d more are needed.":                                                     "你已经批准过；还需要 %d 人批准。",
-	"You can't do that here":                                                                                  "你不能在此这样做",
 	"Those who can: %s.":                                                                                      "可以这样做的人：%s。",
 	"Already decided: %s approved this, %s. Your click changed nothing.":                                      "已有决定：%s 于 %s 批准。你的点击没有改变任何内容。",
 	"Already decided: %s denied this, %s. Your click changed nothing.":                                        "已有决定：%s 于 %s 拒绝。你的点击没有改变任何内容。",
@@ -147,7 +145,6 @@ var zhCards = map[string]string{
 	"This click came from another workspace or app, so nothing was decided.":                                  "此点击来自其他工作区或应用，因此没有作出任何决定。",
 	"I don't know this request: it isn't in my records, so it can't be decided here. Nothing was done.":       "找不到此请求：记录中没有它，因此无法在此作出决定。没有执行任何操作。",
 	"I don't know this run: it isn't in my records, so there is nothing to stop.":                             "找不到本次运行：记录中没有它，因此没有可停止的内容。",
-	"This run is over already.":                                                                               "本次运行已经结束。",
 	"This request was posted twice by mistake. The other card counts.":                                        "此请求被误发了两次，以另一张卡片为准。",
 	"There is too much going on, so nothing was decided. Please try again in a moment.":                       "当前太忙，因此没有作出任何决定。请稍后重试。",
 	"This request is over; the card shows how it ended.":                                                      "此请求已结束；卡片上显示了结果。",
@@ -197,9 +194,8 @@ var zhCards = map[string]string{
 	"%s %s, so it needs approval":                                                                                                      "%s %s，因此需要批准",
 	"%s %s, and every call needs approval":                                                                                             "%s %s，而且每次调用都需要批准",
 	"Every call needs approval, %s too":                                                                                                "每次调用都需要批准，%s 也不例外",
-	"can change things and reach beyond the workspace":                                                                                 "可能会更改内容并访问工作区之外", "can change things": "可能会更改内容", "reaches beyond the workspace": "会访问工作区之外",
-	"The rule %s asks about this call of %s": "规则 %s 要求批准对 %s 的此次调用", "The rule %s denies this call of %s": "规则 %s 拒绝对 %s 的此次调用",
-	"Every call of %s asks people first: %s": "每次调用 %s 都要先征求批准：%s", "that is how it was defined": "其定义如此",
+	"The rule %s asks about this call of %s":                                                                                           "规则 %s 要求批准对 %s 的此次调用", "The rule %s denies this call of %s": "规则 %s 拒绝对 %s 的此次调用",
+	"Every call of %s asks people first: %s":             "每次调用 %s 都要先征求批准：%s",
 	"%s can change things, and the sandbox is read_only": "%s 可能会更改内容，而沙盒为只读",
 	"approve this": "批准此请求", "deny this": "拒绝此请求", "stop this run": "停止本次运行", "start runs here": "在此开始运行",
 	"Only people can %s": "只有人可以%s", "Nobody is listed who may %s": "名单上没有人可以%s",

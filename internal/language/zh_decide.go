@@ -2,12 +2,10 @@ package language
 
 // zhDecide: denials with a reason, the confirmation of what is critical, changed arguments.
 var zhDecide = map[string]string{
-	"Cancel":   "取消",
 	"Close":    "关闭",
 	"Approval": "审批",
 	"Approve":  "批准",
 	"Continue": "继续",
-	"Deny":     "拒绝",
 	"Yes":      "是",
 	"No":       "否",
 	"Reason":   "原因",
@@ -20,7 +18,6 @@ var zhDecide = map[string]string{
 	"(no name)":           "（无名称）",
 	"(nothing)":           "（无）",
 	"characters":          "个字符",
-	"approvals":           "人批准",
 	"more arguments":      "个其他参数",
 	"more lines":          "行未显示",
 	"This is needed.":     "此项必填。",

@@ -77,5 +77,21 @@ var zhRuns = map[string]string{
 	"I am not in that channel, and can't write to you either, so nothing was started. Invite me there first.":                                        "我不在该频道中，也无法给你发消息，因此没有开始任何操作。请先邀请我加入。",
 	"Its author may not start runs here, so I don't take their words as instructions. Say yourself what I should do, in a message that mentions me.": "该消息的作者不能在此开始运行，因此我不会将其内容当作指示。请你自己写一条提及我的消息，说明我该做什么。",
 	"You asked about {message}. I am not in that channel, so I answer here.":                                                                         "你询问了{message}。我不在该频道中，因此在这里回答。",
+	"approvalbot is paused, so nothing starts until it is resumed. Leave this open, or ask again then.":                                              "approvalbot 已暂停，恢复之前不会开始任何操作。可以先不关闭此窗口，或在恢复后再次询问。",
 	"a message": "一条消息", "{who} asked about this message: “{what}”": "{who} 就此消息提出：“{what}”",
+
+	// files of messages
+	"Not everything that was attached could be taken:":          "有附件未能接收：",
+	"The file has %s bytes; %s is the most that is taken":       "文件有 %s 字节，最多接收 %s 字节",
+	"Slack didn't say where the file is (%s)":                   "Slack 没有说明文件在哪里（%s）",
+	"A message may bring %s files at most":                      "一条消息最多可带 %s 个文件",
+	"The files of a message may have %s bytes together":         "一条消息的文件总共最多 %s 字节",
+	"The app may not read files: it lacks the scope files:read": "应用无权读取文件：缺少权限范围 files:read",
+	"Slack has no such file any more":                           "Slack 中已没有该文件",
+	"The file is kept by another service, not by Slack":         "文件保存在其他服务中，而不在 Slack 中",
+	"What Slack sent is not the file: it has another size":      "Slack 发来的不是该文件：大小不一致",
+	"The file could not be downloaded":                          "文件下载失败",
+	"Files can't be taken here":                                 "此处不能接收文件",
+	"It took too long":                                          "用时过长",
+	"It could not be written to the workspace":                  "无法写入工作区",
 }

@@ -118,4 +118,15 @@ var zhTools = map[string]string{
 	"it isn't valid UTF-8":                       "它不是有效的 UTF-8",
 	"it contains a character that can't be seen": "它包含不可见字符",
 	"it is nested too deeply":                    "它嵌套过深",
+
+	"There is no %s in the workspace":                                                     "工作区中没有 %s",
+	"%s contains \"..\"; give the path from the top of the workspace":                     "%s 中含有“..”：请给出从工作区顶层开始的路径",
+	"%s is an absolute path; give one relative to the workspace":                          "%s 是绝对路径：请给出相对于工作区的路径",
+	"%s belongs to approvalbot itself; tools may not touch it":                            "%s 属于 approvalbot 自身，工具不可触碰",
+	"%s leads out of the workspace":                                                       "%s 指向工作区之外",
+	"%s is a directory, not a file":                                                       "%s 是目录，不是文件",
+	"%s is not a directory":                                                               "%s 不是目录",
+	"%s has %s bytes; %s is the most that can be worked with":                             "%s 有 %s 字节，最多可处理 %s 字节",
+	"%s exists already; nothing was changed. Read it, and name its version to replace it": "%s 已存在，没有作任何更改。请先读取它，并注明其版本再替换",
+	"The command ended with exit status %s":                                               "命令以退出状态 %s 结束",
 }

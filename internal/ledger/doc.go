@@ -44,8 +44,9 @@
 //
 // A call that was denied has taken its start, so it can't start; one that started has taken it, so it can't be denied.
 //
-// Claims also close what is open: a message that waits until a run takes it, a run until its end and until the last of
-// its messages in Slack is settled ([Awaiter]). The journal keeps a list of what is open beside the claims, so that a
+// Claims also close what is open ([Awaiter]): a message waits until a run takes it or it is withdrawn, a run is open until
+// its end and until the last of its messages in Slack is settled. The latter also holds for a run without a place in Slack
+// from the moment that one of its asks stands elsewhere (approval_requested, approval_escalated). The journal keeps a list of what is open beside the claims, so that a
 // restart doesn't read all of it to find what to recover.
 //
 // # Appending

@@ -589,6 +589,7 @@ type GrantGiven struct {
 	Grant      string                     `json:"grantId"` // random
 	Scope      GrantScope                 `json:"scope"`
 	Place      Place                      `json:"place,omitzero"` // of the ask on which it was given
+	Cwd        string                     `json:"cwd,omitempty"`  // the directory in which it would have run: the same call elsewhere is another
 	Tool       string                     `json:"toolName"`
 	ToolHash   string                     `json:"toolHash"`
 	Arguments  map[string]json.RawMessage `json:"arguments,omitempty"` // members that have to be exactly so, canonical

@@ -1,10 +1,10 @@
 // Package policy answers one question: may this tool call run?
 //
 // It is a pure function of the settings, the rules and the call. It has no clock,
-// does no I/O, imports nothing of this program, and gives the same decision for
-// the same call every time, which is why a decision can be taken again just before
-// an approved call starts, and why the hash of a policy in the journal says all
-// that there is to say about it.
+// does no I/O, imports nothing of this program but the words that people read, and
+// gives the same decision for the same call every time, which is why a decision can
+// be taken again just before an approved call starts, and why the hash of a policy in
+// the journal says all that there is to say about it.
 //
 // # The three answers
 //

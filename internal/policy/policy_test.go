@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,7 +193,7 @@ func TestUnknownWordsNeverAllow(t *testing.T) {
 	word := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "never", "on_request", "strict", "NEVER", "never ", "read_only", "workspace_write", "danger_full_access"}))
 	rapid.Check(t, func(t *rapid.T) {
 		s := Settings{ApprovalPolicy(word.Draw(t, "approval")), SandboxMode(word.Draw(t, "sandbox"))}
-		known := contains(everyApproval, s.ApprovalPolicy) && contains(everySandbox, s.SandboxMode)
+		known := slices.Contains(everyApproval, s.ApprovalPolicy) && slices.Contains(everySandbox, s.SandboxMode)
 		p, err := New(s.ApprovalPolicy, s.SandboxMode)
 		if known != (err == nil) || known != (p != nil) {
 			t.Fatalf("New(%q, %q) = %v, %v", s.ApprovalPolicy, s.SandboxMode, p, err)
@@ -201,15 +202,6 @@ func TestUnknownWordsNeverAllow(t *testing.T) {
 			t.Fatalf("%q, %q decides %+v", s.ApprovalPolicy, s.SandboxMode, d)
 		}
 	})
-}
-
-func contains[T comparable](list []T, v T) bool {
-	for _, l := range list {
-		if l == v {
-			return true
-		}
-	}
-	return false
 }
 
 func drawSettings(t *rapid.T, label string) Settings {

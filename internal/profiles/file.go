@@ -337,4 +337,16 @@ func (r *reader) together(all []Profile) {
 			standard = p.Name
 		}
 	}
+	r.apart(all)
+}
+
+// apart says which workspaces lie in others.
+func (r *reader) apart(all []Profile) {
+	for i, p := range all {
+		for _, earlier := range all[:i] {
+			if p.Overlaps(earlier) {
+				r.wrong(p.line, "the workspaces of the profiles %s and %s lie one in the other: who works in the outer one reaches all of the inner one. Put them side by side", earlier.Name, p.Name)
+			}
+		}
+	}
 }

@@ -80,6 +80,49 @@ func (p Profile) Dir(session string) string {
 	return filepath.Join(p.Workspace, slug(session))
 }
 
+// Overlaps tells whether the directories that two profiles work in lie one in the other. Profiles may share a workspace,
+// unless in one of them conversations are kept apart in it.
+func (p Profile) Overlaps(other Profile) bool {
+	if p.Workspace == "" || other.Workspace == "" {
+		return false
+	}
+	a, b := real(p.Workspace), real(other.Workspace)
+	if a == b {
+		return p.Own != other.Own
+	}
+	return within(a, b) || within(b, a)
+}
+
+// within tells whether a path is below a directory.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// real is a path without the links in it. Of one that isn't there yet, the directories that are there count.
+func real(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if r, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(r, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// Elsewhere tells whether some runs work in the settings' workspace.
+func (f *File) Elsewhere() bool {
+	all := f.All()
+	return !slices.ContainsFunc(all, func(p Profile) bool { return p.Default }) ||
+		slices.ContainsFunc(all, func(p Profile) bool { return p.Workspace == "" })
+}
+
 // slug names a directory after a conversation: the readable end of its name, and enough of a hash to tell it from every
 // other. There is nothing in it that a path could be made of.
 func slug(session string) string {

@@ -33,13 +33,16 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "what.txt"), []byte("Be kind."), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "scripts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	f, err := parse("profiles.yaml", dir, []byte(`
 profiles:
   - name: platform
     channels: [C1, C2]
     instructions_file: what.txt
     model: demo
-    workspace: .
+    workspace: scripts
     sessions: own
     approval_policy: strict
   - {name: personal, direct: true, instructions: Hello., workspace: new, make: true}
@@ -50,7 +53,7 @@ profiles:
 	}
 	want := []Profile{
 		{Name: "platform", Channels: []string{"C1", "C2"}, Instructions: "Be kind.", File: filepath.Join(dir, "what.txt"), Model: "demo",
-			Workspace: dir, Own: true, Settings: policy.Settings{ApprovalPolicy: policy.Strict}},
+			Workspace: filepath.Join(dir, "scripts"), Own: true, Settings: policy.Settings{ApprovalPolicy: policy.Strict}},
 		{Name: "personal", Direct: true, Instructions: "Hello.", Workspace: filepath.Join(dir, "new"), Make: true},
 		{Name: "rest", Default: true, Settings: policy.Settings{SandboxMode: policy.ReadOnly}},
 	}
@@ -167,4 +170,31 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v, %v", file, err)
 		}
 	})
+}
+
+// Whoever works in a directory reaches all that is below it, so no other profile's workspace may be there.
+func TestWorkspacesLieSideBySide(t *testing.T) {
+	const two = "profiles:\n- {name: a, direct: true, workspace: %s, make: true}\n- {name: b, default: true, workspace: %s, make: true%s}"
+	for _, c := range []struct {
+		a, b, more string
+		fine       bool
+	}{
+		{"one", "two", "", true},
+		{"one", "one2", "", true},
+		{"one", "one", "", true},
+		{"one", "one/two", "", false},
+		{"one/two/three", "one", "", false},
+		{"one", "./one/../one/two", "", false},
+		{"one", "link/two", "", false},
+		{"one", "one", ", sessions: own", false},
+	} {
+		dir := t.TempDir()
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, "one"), 0o700), os.Symlink("one", filepath.Join(dir, "link"))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := parse("profiles.yaml", dir, fmt.Appendf(nil, two, c.a, c.b, c.more), models)
+		if fine := err == nil; fine != c.fine || !fine && !strings.Contains(err.Error(), "3: the workspaces of the profiles a and b lie one in the other") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
 }

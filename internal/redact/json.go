@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -15,7 +16,7 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	var out bytes.Buffer
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	enc := jsontext.NewEncoder(&out, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	w := jsonWalk{r, dec, enc}
+	w := &jsonWalk{r: r, dec: dec, enc: enc}
 	err := w.value(false)
 	for err == nil {
 		err = w.value(false) // several values, one after the other: JSON lines
@@ -27,14 +28,30 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
+// Hides tells whether something in a text would be hidden: in the text as it stands, or, where it is JSON, in its strings
+// or under its names. What begins as JSON and doesn't end so is looked at as far as it goes.
+func (r *Redactor) Hides(text string) bool {
+	if _, hits := r.Text(text); len(hits) > 0 {
+		return true
+	}
+	dec := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	enc := jsontext.NewEncoder(io.Discard, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	w := &jsonWalk{r: r, dec: dec, enc: enc}
+	for w.value(false) == nil {
+	}
+	return w.hidden
+}
+
 type jsonWalk struct {
 	r   *Redactor
 	dec *jsontext.Decoder
 	enc *jsontext.Encoder
+
+	hidden bool // something was
 }
 
 // value copies one value; secret says that all of it is to be hidden.
-func (w jsonWalk) value(secret bool) error {
+func (w *jsonWalk) value(secret bool) error {
 	switch w.dec.PeekKind() {
 	case '{':
 		return w.object(secret)
@@ -48,20 +65,28 @@ func (w jsonWalk) value(secret bool) error {
 	return w.enc.WriteToken(w.scalar(tok, secret))
 }
 
-func (w jsonWalk) scalar(tok jsontext.Token, secret bool) jsontext.Token {
+func (w *jsonWalk) scalar(tok jsontext.Token, secret bool) jsontext.Token {
 	switch tok.Kind() {
 	case '"':
 		if secret {
-			return jsontext.String(hideValue(tok.String()))
+			shown := hideValue(tok.String())
+			w.hidden = w.hidden || shown != tok.String()
+			return jsontext.String(shown)
 		}
-		text, _ := w.r.Text(tok.String())
-		return jsontext.String(text)
+		return jsontext.String(w.text(tok.String()))
 	case '0':
 		if secret {
+			w.hidden = true
 			return jsontext.String(placeholder(tok.String()))
 		}
 	}
 	return tok
+}
+
+func (w *jsonWalk) text(s string) string {
+	shown, hits := w.r.Text(s)
+	w.hidden = w.hidden || len(hits) > 0
+	return shown
 }
 
 // hideValue hides a value that its name gives away.
@@ -72,7 +97,7 @@ func hideValue(s string) string {
 	return placeholder(s)
 }
 
-func (w jsonWalk) object(secret bool) error {
+func (w *jsonWalk) object(secret bool) error {
 	if err := w.copyToken(); err != nil {
 		return err
 	}
@@ -82,8 +107,7 @@ func (w jsonWalk) object(secret bool) error {
 			return err
 		}
 		key := name.String()
-		shown, _ := w.r.Text(key)
-		if err := w.enc.WriteToken(jsontext.String(shown)); err != nil {
+		if err := w.enc.WriteToken(jsontext.String(w.text(key))); err != nil {
 			return err
 		}
 		if err := w.value(secret || namesSecret(key)); err != nil {
@@ -93,7 +117,7 @@ func (w jsonWalk) object(secret bool) error {
 	return w.copyToken()
 }
 
-func (w jsonWalk) array(secret bool) error {
+func (w *jsonWalk) array(secret bool) error {
 	if err := w.copyToken(); err != nil {
 		return err
 	}
@@ -105,7 +129,7 @@ func (w jsonWalk) array(secret bool) error {
 	return w.copyToken()
 }
 
-func (w jsonWalk) copyToken() error {
+func (w *jsonWalk) copyToken() error {
 	tok, err := w.dec.ReadToken()
 	if err != nil {
 		return err

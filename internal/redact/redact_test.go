@@ -209,6 +209,7 @@ func TestJSON(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"by name", `{"password":"a","n":1.50,"Authorization":"x","nested":{"api-key":[1,true,"b",null]}}`,
 			`{"password":"‹secret, 1 character›","n":1.50,"Authorization":"‹secret, 1 character›","nested":{"api-key":["‹secret, 1 character›",true,"‹secret, 1 character›",null]}}`},
+		{"below a name", `{"api-key":{"a":["b",1]}}`, `{"api-key":{"a":["‹secret, 1 character›","‹secret, 1 character›"]}}`},
 		{"by content", `["x literal-secret-1","--password y"]`, `["x ‹secret, 16 characters›","--password ‹secret, 1 character›"]`},
 		{"in a name", `{"literal-secret-1":1}`, `{"‹secret, 16 characters›":1}`},
 		{"order and duplicates", `{"b":1,"a":2,"b":3}`, `{"b":1,"a":2,"b":3}`},
@@ -216,12 +217,17 @@ func TestJSON(t *testing.T) {
 		{"not JSON", `password=a {`, `password=‹secret, 1 character› {`},
 		{"cut JSON", `{"password":"abc`, `{"password":"‹secret, 3 characters›`},
 		{"empty", ``, ``},
+		{"written otherwise", "{\n  \"a\": \"\\u003c\"\n}", `{"a":"<"}`},
 		{"lines", "{\"token\":\"a\"}\n{\"a\":1}\n", "{\"token\":\"‹secret, 1 character›\"}\n{\"a\":1}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := r.JSON([]byte(c.in))
 			if d := cmp.Diff(c.want, string(got)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
+			}
+			_, hits := r.Text(c.in)
+			if hides := strings.Contains(c.want, "‹secret") || len(hits) > 0; r.Hides(c.in) != hides {
+				t.Errorf("it hides something: %t, want %t", !hides, hides)
 			}
 			if again := r.JSON(got); string(again) != string(got) {
 				t.Errorf("not idempotent: %s", again)

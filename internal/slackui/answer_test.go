@@ -80,6 +80,7 @@ func TestMarkdown(t *testing.T) {
 		{"fence in a fence", "````\n```\n````", "pre: ```"},
 		{"open fence", "```\na\n", "pre: a\n"},
 		{"empty fence", "```\n```", ""},
+		{"table with empty cells", "| a | bb |\n|---|---|\n| - | 2 |\n| -- | |", "pre: a  | bb\n---+---\n-  | 2\n-- |"},
 		{"table", "| a | b |\n|---|---|\n| 1 | 2 |", "pre: a | b\n--+--\n1 | 2"},
 		{"quote", "> a\n> b\nc", "quote: a\nb\np: c"},
 		{"windows lines", "a\r\nb  \r\nc", "p: a\nb\nc"},
@@ -389,4 +390,10 @@ func TestAnswerFarTooLong(t *testing.T) {
 			t.Errorf("%s: a part of a secret is shown", name)
 		}
 	}
+}
+
+// progress is the message of a run. msg is the message that is worked off; run is
+// nil while it waits its turn.
+func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
+	return v.progressNow(msg, run, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -87,7 +88,11 @@ func (u *UI) askAgain(ctx context.Context, c *click) {
 	}
 	place := run.Started.Place
 	if why := u.mayStart(limited, remark{team: c.by.Team, user: c.by.ID, channel: place.Channel, direct: strings.HasPrefix(place.Channel, "D")}); why != "" {
-		u.refuse(ctx, c, escape(why))
+		u.refuse(ctx, c, escape(u.renderer.lang.Recorded(why)))
+		return
+	}
+	if p, paused := u.approvals.Paused(); paused {
+		u.refuse(ctx, c, u.renderer.pausedSentence(p, false))
 		return
 	}
 	u.receiveAgain(ctx, limited, c, run, call)
@@ -122,7 +127,23 @@ func (u *UI) receiveAgain(ctx, limited context.Context, c *click, run *ledger.Ru
 		return
 	}
 	u.threads.add(run.Session)
-	u.beside(ctx, "restate/"+c.value, func(ctx context.Context) { u.restate(ctx, c) })
+	u.beside(ctx, "restate/"+c.value, func(ctx context.Context) {
+		u.restate(ctx, c)
+		u.restateOthers(ctx, c)
+	})
+}
+
+// restateOthers takes the button from the other messages of the ask that the outbox has done with.
+func (u *UI) restateOthers(ctx context.Context, c *click) {
+	b, err := u.pastBook(ctx, c.value)
+	if err != nil || b == nil {
+		return
+	}
+	for _, t := range b.byAsk[c.value] {
+		if t.stands() && t.gone == "" && t.ts != c.ts && !u.outbox.keeps(t.Thing) {
+			u.override(ctx, t.channel, t.ts, b.render(t, u.renderer, time.Now()).rendering)
+		}
+	}
 }
 
 func (u *UI) askedBefore(ctx context.Context, c *click, by ledger.Actor) {

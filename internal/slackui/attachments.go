@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -27,6 +28,50 @@ func attached(files []slack.File) (all []ledger.File) {
 		all = append(all, ledger.File{ID: f.ID, Name: f.Name, Type: f.Mimetype, Size: int64(f.Size)})
 	}
 	return all
+}
+
+// A loss is a file of a message that could not be taken, and why.
+type loss struct {
+	message   int64
+	file, why string
+}
+
+// tellLost tells whoever's message begins a run which files it has to do without. The model reads the same; it may not say it.
+func (s *signs) tellLost(ctx context.Context, session string, message int64) {
+	lost := s.lost[session]
+	delete(s.lost, session)
+	e, ok, err := s.ui.journal.Event(ctx, message)
+	m, is := e.Body.(*ledger.MessageReceived)
+	if len(lost) == 0 || err != nil || !ok || !is || !userID.MatchString(e.Actor.ID) {
+		return
+	}
+	lines := []string{s.ui.renderer.t("Not everything that was attached could be taken:")}
+	for _, l := range lost {
+		lines = append(lines, s.ui.renderer.lostLine(s.named(ctx, l), l.why))
+	}
+	place := ledger.Place{Channel: m.Place.Channel, Thread: m.Place.Thread}
+	if m.Place.Thread == m.Origin.TS {
+		place.Thread = "" // where it was written, as every other sentence to its author
+	}
+	s.ui.tell(ctx, place, e.Actor.ID, strings.Join(lines, "\n"))
+}
+
+// named is what a file was called.
+func (s *signs) named(ctx context.Context, l loss) string {
+	e, ok, err := s.ui.journal.Event(ctx, l.message)
+	if m, is := e.Body.(*ledger.MessageReceived); is && ok && err == nil {
+		for _, f := range m.Files {
+			if f.ID == l.file && f.Name != "" {
+				return f.Name
+			}
+		}
+	}
+	return l.file
+}
+
+// lostLine is one file that could not be taken, in mrkdwn.
+func (v *renderer) lostLine(name, why string) string {
+	return "• " + escape(v.tf("%s: %s", v.line(name, maxNameChars), v.line(v.recorded(why), maxReasonChars)))
 }
 
 // downloadLimit bounds the download of one file.

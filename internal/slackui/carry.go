@@ -145,8 +145,8 @@ func sets(run *ledger.Run, asked []*ledger.Call) map[seat]ledger.Thing {
 			continue
 		}
 		for slot, place := range placesOf(a, run.Started.Place) {
-			if place.Channel == "" || slot == 0 && a.Only {
-				continue
+			if place.Channel == "" || slot == 0 && a.Only || slot > len(a.Original.Elsewhere) {
+				continue // where it was escalated to it comes later than others of its round, and stands alone
 			}
 			at := table{c.Round, slot, place}
 			p := filling[at]

@@ -215,6 +215,17 @@ func wrongURL(base string, err error) error {
 		"Slack's is %s, a local Slack's is printed as \"api url\" and ends in /api/.", redactedURL(base), how, defaultAPIURL)}
 }
 
+// owns tells whether an address is Slack's: of the host that the Web API is on, or of one below it (hooks.slack.com). What
+// people are told privately goes nowhere else, whatever an envelope names.
+func (c *Client) owns(address string) bool {
+	base, err := url.Parse(c.base)
+	if err != nil || base.Host == "" {
+		return false
+	}
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == base.Scheme && (u.Host == base.Host || strings.HasSuffix(u.Host, "."+base.Host))
+}
+
 // redactedURL is a URL without a password that may be in it.
 func redactedURL(s string) string {
 	u, err := url.Parse(s)

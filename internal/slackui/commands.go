@@ -339,8 +339,8 @@ func (v *renderer) help(operator bool) commandAnswer {
 
 // respond answers a command or a click by the address that came with it.
 func (u *UI) respond(ctx context.Context, url string, replace bool, a commandAnswer) error {
-	if url == "" {
-		return errors.New("there is no address to answer to")
+	if !u.client.owns(url) {
+		return errors.New("there is no address of Slack's to answer to")
 	}
 	opts := []slack.MsgOption{slack.MsgOptionResponseURL(url, slack.ResponseTypeEphemeral)}
 	if replace {

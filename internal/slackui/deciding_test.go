@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"approvalbot/internal/devslack"
+	"approvalbot/internal/fields"
 	"approvalbot/internal/ledger"
 )
 
@@ -314,6 +315,35 @@ func TestWhatAFormCantShow(t *testing.T) {
 	} {
 		if v.editing(ask(args), schema) != nil {
 			t.Errorf("%s: there is a form", name)
+		}
+	}
+}
+
+// Values that look alike in a menu are no menu: what is chosen has to be what is sent. They are changed as JSON.
+func TestValuesThatLookAlike(t *testing.T) {
+	long := strings.Repeat("x", maxLabel)
+	for enum, want := range map[string]fields.Kind{
+		`["a","b",1,null]`:                  fields.Choice,
+		`["1",1]`:                           fields.JSON,
+		`[true,"true"]`:                     fields.JSON,
+		`["a","` + long + `y"]`:             fields.JSON,
+		`["` + long + `a","` + long + `b"]`: fields.JSON,
+	} {
+		var values []json.RawMessage
+		if err := json.Unmarshal([]byte(enum), &values); err != nil {
+			t.Fatal(err)
+		}
+		a := &ledger.Approval{ApprovalRequested: &ledger.ApprovalRequested{
+			Approval: "a", Tool: "t", Arguments: `{"e":` + string(values[0]) + `,"s":"x"}`, Offers: []ledger.Offer{ledger.OfferEdit},
+		}}
+		schema := `{"type":"object","properties":{"e":{"enum":` + enum + `},"s":{"type":"string"}}}`
+		e := testRenderer().editing(a, json.RawMessage(schema))
+		if e == nil || e.fields[0].Kind != want {
+			t.Fatalf("%s: %+v", enum, e)
+		}
+		checkModal(testRenderer().editForm(a, e))
+		if value, touched, err := e.fields[0].Read(e.fields[0].Value); want == fields.JSON && (touched || err != nil || string(value) != string(values[0])) {
+			t.Errorf("%s, left alone: %s, touched %v, %v", enum, value, touched, err)
 		}
 	}
 }

@@ -5,11 +5,16 @@
 // One Socket Mode connection delivers envelopes, and one goroutine reads them (socket.go) that never waits: work goes
 // into lanes (lanes.go), one for each conversation, and one for each ask and person, so that a thread keeps its order and
 // a slow look-up of one person holds up nobody else. What follows from a click or message besides its effect, such as a
-// private sentence, has lanes of its own (replies.go): no decision waits for what somebody is told. Every envelope is acknowledged, also those that nobody understands. A message is handed to the
-// agent, which journals it before the acknowledgement; what can't be journalled isn't acknowledged, and Slack delivers it
-// again. A click is handed to the approvals, and acknowledged when its decision is committed or after 2.5 seconds,
+// private sentence, has lanes of its own (replies.go): no decision waits for what somebody is told. Every envelope is
+// acknowledged, also those that nobody understands. A message is handed to the agent, which journals it before the
+// acknowledgement; what can't be journalled isn't acknowledged, and Slack delivers it again. A click is handed to the approvals, and acknowledged when its decision is committed or after 2.5 seconds,
 // whichever is first. Nothing that an envelope says about an ask is believed but the approvalId in the button: team, app,
 // channel, thread, author, block and message must fit what the journal says of it (click.go).
+//
+// What follows a click, a form, a shortcut or a command is looked up in tables (interactions.go, commands.go). A form is
+// about one revision of its ask (asking.go): words of a denial (deny.go), the name that critical risk takes (confirm.go),
+// other arguments (edit.go), what is allowed in advance (grants.go). A form that doesn't open decides nothing, and says so.
+// A message while something waits may be an answer to it (offers.go), and a word may stop a run (stopword.go).
 //
 // Connections that Slack ends soon after they open wait longer and longer (gate.go); an outage, in which none can be opened,
 // is told apart from that, so that readiness says what is wrong and is green soon after.
@@ -28,7 +33,12 @@
 //
 // An ask may stand in several messages (in its thread, in the approvals channel, in direct messages), and a message may
 // carry several asks of one round (carry.go, elsewhere.go, set.go). Each of them is shown, clicked and ended by itself; an
-// ask can't be shown when none of them is left.
+// ask can't be shown when none of them is left. While nobody answers, nudges lead people to the card (nudge.go); when it is
+// over they are one line. A pause is a notice in every channel that it concerns, until it is resumed (notices.go).
+//
+// What is no thing, since nobody needs it when it is late: a person's Home tab and the answer to a command, which are
+// computed from the same reading of the journal for one person and from what they may see (overview.go, home.go,
+// homeview.go, commands.go); and signs of life, such as eyes on a message (signs.go).
 //
 // A no of Slack's ends a message only where it is certain to stay (verdict.go): the message or channel doesn't exist any
 // more. Any other code is tried again, ever more rarely, by the next process too, because a card that keeps its buttons

@@ -53,6 +53,9 @@ func (v *renderer) editing(a *ledger.Approval, schema json.RawMessage) *editor {
 	e := &editor{fields: all, fixed: map[int]string{}}
 	for i := range all {
 		f := &all[i]
+		if f.Kind == fields.Choice && !v.tellsApart(*f) {
+			*f = f.AsJSON()
+		}
 		if f.Kind == fields.JSON && escapedChars(f.Value) > maxInputChars {
 			f.Value = string(f.Raw) // without line breaks it may fit
 		}
@@ -76,8 +79,7 @@ func (v *renderer) mayEdit(q request, a *ledger.Approval) bool {
 
 // hidesAnything tells whether something of a request is a secret that people aren't shown.
 func (v *renderer) hidesAnything(a *ledger.Approval) bool {
-	_, hits := v.redactor.Text(a.Arguments)
-	return len(hits) > 0 || v.request(a).secrets > 0 || string(v.redactor.JSON([]byte(a.Arguments))) != a.Arguments
+	return v.redactor.Hides(a.Arguments) || v.request(a).secrets > 0
 }
 
 func escapedChars(s string) (n int) {
@@ -145,21 +147,41 @@ func (v *renderer) control(f fields.Field) slack.BlockElement {
 	return t
 }
 
+// option is what stands on one of a field's values.
+func (v *renderer) option(kind fields.Kind, value json.RawMessage) string {
+	var s string
+	switch {
+	case kind == fields.Boolean && string(value) == "true":
+		return v.t("Yes")
+	case kind == fields.Boolean:
+		return v.t("No")
+	case json.Unmarshal(value, &s) == nil && strings.TrimSpace(s) != "":
+		return s
+	}
+	return string(value)
+}
+
+// tellsApart tells whether people can tell a field's values apart in a menu: each is there whole, and no two look the same
+// (1 and "1" do).
+func (v *renderer) tellsApart(f fields.Field) bool {
+	seen := map[string]bool{}
+	for _, o := range f.Options {
+		whole := v.option(f.Kind, o)
+		shown := asLong(v.line(whole, maxLabel), maxLabel)
+		if seen[shown] || shown != v.line(whole, maxInputChars) {
+			return false
+		}
+		seen[shown] = true
+	}
+	return true
+}
+
 // menu is a field with a few values.
 func (v *renderer) menu(f fields.Field) *slack.SelectBlockElement {
 	options := make([]*slack.OptionBlockObject, len(f.Options))
 	for i, o := range f.Options {
-		label := string(o)
-		var s string
-		switch {
-		case f.Kind == fields.Boolean && label == "true":
-			label = v.t("Yes")
-		case f.Kind == fields.Boolean:
-			label = v.t("No")
-		case json.Unmarshal(o, &s) == nil && strings.TrimSpace(s) != "":
-			label = s
-		}
-		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(v.line(label, maxLabel), maxLabel)), nil)
+		label := v.line(v.option(f.Kind, o), maxLabel)
+		options[i] = slack.NewOptionBlockObject(strconv.Itoa(i), plainText(asLong(label, maxLabel)), nil)
 	}
 	m := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	if at := f.Option(); at >= 0 {

@@ -228,7 +228,9 @@ func (v *renderer) inChannel(p *phrase, a *ledger.Approval, slot int, at ledger.
 func (v *renderer) letter(p *phrase, a *ledger.Approval, slot int, at ledger.Place) {
 	name := v.called(a, at.User)
 	posted, known := postedAt(v.spot.run, a, slot)
-	if known && posted.Gone == "" && a.Site != "" {
+	if a.Names[at.User] == "" {
+		p.add(mention(at.User), "@"+at.User)
+	} else if known && posted.Gone == "" && a.Site != "" {
 		p.link(permalink(a.Site, posted.Channel, posted.TS, ""), name)
 	} else {
 		p.say(name)
@@ -260,6 +262,8 @@ func (v *renderer) approver(p *phrase, a *ledger.Approval, id string) {
 		p.add(mention(id), "@"+id)
 	case groupID.MatchString(id):
 		p.say(v.t("a user group"))
+	case a.Names[id] == "": // who was added later: updates notify nobody
+		p.add(mention(id), "@"+id)
 	default:
 		p.say(v.called(a, id))
 	}

@@ -93,7 +93,7 @@ func (v *renderer) spanName(s grantSpan) string {
 	if days := int(s.long / (24 * time.Hour)); days > 0 {
 		return v.count(days, "day", "days")
 	}
-	return v.count(int(s.long/time.Hour), "hour", "hours")
+	return v.lasting(s.long)
 }
 
 // openGrant is a click on Allow for This Thread… or Allow Always….
@@ -236,11 +236,14 @@ func (v *renderer) notGranted(err error) string {
 		return v.sentence(v.lang.Recorded(v.line(e.Reason, maxReasonChars)), v.t("You can't do that here"))
 	}
 	_, _, over := approvals.Ended(err)
+	_, isChanged := errors.AsType[*approvals.ChangedError](err)
 	switch {
 	case over, errors.Is(err, approvals.ErrNotGiven):
 		return v.t("This request was decided or ended meanwhile, so nothing was granted. The card shows how.")
-	case errors.Is(err, approvals.ErrChanged):
+	case errors.Is(err, approvals.ErrChanged), isChanged:
 		return v.t("The arguments were changed meanwhile, so nothing was granted. Close this, and look at the card again.")
+	case errors.Is(err, approvals.ErrOutdated):
+		return v.t("The tool or the rules have changed since this was asked, so nothing can be allowed in advance here. Nothing was decided. You can still approve or deny the request on the card.")
 	case errors.Is(err, ledger.ErrNotRecorded):
 		return v.t("I can't record this, so nothing is approved and nothing granted. Try again.")
 	case errors.Is(err, approvals.ErrTerms):
@@ -353,7 +356,7 @@ func (g coverage) lines() []*phrase {
 	who := func(p *phrase) { v.people(p, actorsOf(g.a.Requesters, ledger.Actor{})) }
 	lines = append(lines, v.phrase().form("Nobody but {people} asked for it", slots{"people": who}))
 	if g.form.Scope == ledger.GrantAlways {
-		return append(lines, v.phrase().form("In *every* conversation", nil))
+		return append(lines, v.phrase().form("In *every* conversation that works in the same directory", nil))
 	}
 	return append(lines, v.phrase().form("Only in this conversation", nil))
 }

@@ -201,6 +201,9 @@ func (u *UI) receive(ctx context.Context, n remark) {
 	by := u.author(limited, n)
 	_, err := u.agent.Receive(limited, ledger.Event{Session: session, Actor: by, Body: m})
 	u.received(ctx, n, m, why, err)
+	if err == nil && m.Disposition != ledger.Refused {
+		u.streaks.count(session, n.bot != "")
+	}
 	if err == nil && m.Disposition == ledger.Starts {
 		u.threads.add(session)
 	}
@@ -255,6 +258,11 @@ func (u *UI) consider(ctx context.Context, n remark) (*ledger.MessageReceived, s
 		return m, escape(u.renderer.lang.Recorded(why))
 	}
 	m.Text = u.text(ctx, n.text)
+	if n.bot != "" && u.streaks.over(n.session(u.client.Team)) {
+		m.Disposition, m.Reason = ledger.Refused, botsAlone
+		u.log.Warn("bots talk among themselves: a person has to write in that thread before they start another run", "bot", n.bot, "thread", n.root())
+		return m, ""
+	}
 	if p, paused := u.approvals.Paused(); paused && asks {
 		m.Disposition, m.Reason = ledger.Refused, p.Clause()
 		return m, u.renderer.pausedSentence(p, false)
@@ -397,6 +405,41 @@ func (u *UI) userName(ctx context.Context, id string) string {
 		return ""
 	}
 	return unescape(p.Name)
+}
+
+// maxBotStreak is how many messages of other bots in a row start runs in a thread. Two bots that answer each other would go on
+// for ever, and nobody would be there to see it.
+const maxBotStreak = 10
+
+// botsAlone is why the next one starts nothing, as it is recorded.
+const botsAlone = "bots have been alone in this thread for too long"
+
+// streaks count the messages of bots since the last one of a person, by conversation. A restart forgets them: it ends no
+// endless loop, and starts none.
+type streaks struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func newStreaks() *streaks { return &streaks{n: map[string]int{}} }
+
+func (s *streaks) count(session string, bot bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !bot {
+		delete(s.n, session)
+		return
+	}
+	if len(s.n) >= threadsMost {
+		clear(s.n)
+	}
+	s.n[session]++
+}
+
+func (s *streaks) over(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n[session] >= maxBotStreak
 }
 
 // threads remembers which conversations are ours, so that other people's threads cost nothing but one look.

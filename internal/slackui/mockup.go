@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -67,6 +68,14 @@ func blocksAsText(blocks []slack.Block) string {
 			}
 		case *slack.ActionBlock:
 			out.WriteString(strings.Join(labelsAsText(b.Elements.ElementSet), " ") + "\n")
+		case *slack.HeaderBlock:
+			out.WriteString("== " + b.Text.Text + " ==\n")
+		case *slack.SectionBlock:
+			if b.Text != nil {
+				out.WriteString(b.Text.Text + "\n")
+			}
+		case *slack.DividerBlock:
+			out.WriteString("----\n")
 		default:
 			fmt.Fprintf(&out, "(%s)\n", b.BlockType())
 		}
@@ -99,6 +108,12 @@ func elementAsText(e slack.RichTextElement) string {
 		return "> " + strings.ReplaceAll(inlineAsText(e.Elements), "\n", "\n> ")
 	case *slack.RichTextPreformatted:
 		return "    " + strings.ReplaceAll(strings.TrimSuffix(inlineAsText(e.Elements), "\n"), "\n", "\n    ")
+	case *slack.RichTextList:
+		items := make([]string, len(e.Elements))
+		for i, item := range e.Elements {
+			items[i] = "• " + elementAsText(item)
+		}
+		return strings.Join(items, "\n")
 	}
 	return fmt.Sprintf("(%s)", e.RichTextElementType())
 }
@@ -113,6 +128,10 @@ func inlineAsText(elements []element) string {
 			out.WriteString("@" + e.UserID)
 		case *slack.RichTextSectionUserGroupElement:
 			out.WriteString("@" + e.UsergroupID)
+		case *slack.RichTextSectionChannelElement:
+			out.WriteString("#" + e.ChannelID)
+		case *slack.RichTextSectionLinkElement:
+			out.WriteString(cmp.Or(e.Text, e.URL))
 		case *slack.RichTextSectionDateElement:
 			if e.Fallback != nil {
 				out.WriteString(*e.Fallback)

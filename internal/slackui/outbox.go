@@ -153,12 +153,11 @@ func (o *outbox) rank(t *thing) rank {
 	case o.book.open(t):
 		return rankAsk
 	case t.Kind == kindAnswer, t.Kind == kindFile, t.Kind == kindNotice:
+		return rankAnswer
 	case t.Kind == kindNudge && o.book.over(t):
 		return rankQuiet
 	case t.Kind == kindNudge:
 		return rankNudge
-	case t.Kind == kindAnswer:
-		return rankAnswer
 	case t.carries(), o.book.ended(t), o.book.isWithdrawn(t):
 		return rankEnding
 	}
@@ -273,7 +272,7 @@ func (o *outbox) post(ctx context.Context, t *thing, now time.Time) time.Time {
 	out := o.book.render(t, o.renderer, now)
 	ch.take(now)
 	ch.posting = true
-	t.untils, t.shows = out.untils, out.shows
+	t.untils, t.shows, t.reopened = out.untils, out.shows, false
 	o.start(ctx, t, func(ctx context.Context) { o.sendPost(ctx, t, out, now) })
 	return time.Time{}
 }
@@ -357,7 +356,7 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 		return t.shaky.Add(1)
 	}
 	o.updates.take(now)
-	t.untils, t.updated, t.minor = out.untils, now, false
+	t.untils, t.updated, t.minor, t.reopened = out.untils, now, false, false
 	o.start(ctx, t, func(ctx context.Context) { o.sendUpdate(ctx, t, out) })
 	return time.Time{}
 }
@@ -421,7 +420,7 @@ func (o *outbox) posted(t *thing, ts string, out wanted, a answer) {
 	now := time.Now()
 	switch a.verdict {
 	case confirmed:
-		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), out.final
+		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), out.final && !t.reopened
 		t.tries, t.noes, t.notBefore, t.updated = 0, 0, time.Time{}, now
 		return
 	case limited:
@@ -472,7 +471,7 @@ func (o *outbox) updated(t *thing, out wanted, a answer) {
 			t.confirmed, t.notBefore, t.shaky = "", t.shaky, time.Time{}
 			return
 		}
-		t.confirmed, t.final = out.hash(), final
+		t.confirmed, t.final = out.hash(), final && !t.reopened
 		return
 	case limited:
 		o.updates.stop(now, o.retry(t, a, now))

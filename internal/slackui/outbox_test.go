@@ -321,6 +321,9 @@ func TestStoppingEndsTheCards(t *testing.T) {
 		for _, c := range w.cards(root) {
 			w.isOver(c)
 		}
+		if n := len(w.things(root, kindAnswer)); n != 1 {
+			t.Errorf("%d messages say that the run was stopped, want 1", n)
+		}
 	})
 }
 

@@ -27,13 +27,8 @@ const (
 	maxProgressText = 160
 )
 
-// progress is the message of a run. msg is the message that is worked off; run is
-// nil while it waits its turn.
-func (v *renderer) progress(msg ledger.Event, run *ledger.Run) rendering {
-	return v.progressNow(msg, run, nil)
-}
-
-// progressNow is progress with what the run's model writes at the moment.
+// progressNow is the message of a run, with what its model writes at the moment. msg is the message that is worked off; run
+// is nil while it waits its turn.
 func (v *renderer) progressNow(msg ledger.Event, run *ledger.Run, w *writing) rendering {
 	if run == nil {
 		return v.waiting(waiter{message: msg})

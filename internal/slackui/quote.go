@@ -148,6 +148,7 @@ const (
 	wordsNeeded = "Please say what I should do."
 	unrecorded  = "I can't record this, so nothing was started. Please try again in a moment."
 	noPlace     = "I am not in that channel, and can't write to you either, so nothing was started. Invite me there first."
+	pausedForm  = "approvalbot is paused, so nothing starts until it is resumed. Leave this open, or ask again then."
 	foreignText = "Its author may not start runs here, so I don't take their words as instructions. Say yourself what I should do, in a message that mentions me."
 )
 
@@ -157,6 +158,7 @@ func (u *UI) askedAbout(ctx context.Context, s *submission) {
 	defer cancel()
 	q, known := u.quotes.get(s.subject)
 	what := strings.TrimSpace(s.text(quoteField, quoteInput))
+	_, paused := u.approvals.Paused()
 	var wrong string
 	switch {
 	case !known || q.by != s.by.ID:
@@ -165,6 +167,8 @@ func (u *UI) askedAbout(ctx context.Context, s *submission) {
 		wrong = u.renderer.t(wordsNeeded)
 	case q.bot != "" && q.bot == u.client.BotID, q.author == u.client.BotUser:
 		wrong = u.renderer.t(ownMessage)
+	case paused:
+		wrong = u.renderer.t(pausedForm)
 	default:
 		wrong = u.askThere(ctx, limited, s, q, what)
 	}
@@ -184,6 +188,9 @@ func (u *UI) askThere(ctx, limited context.Context, s *submission, q quotation, 
 	n := remark{team: s.by.Team, user: s.by.ID, channel: q.channel, direct: strings.HasPrefix(q.channel, "D") || !here}
 	if why := u.mayStart(limited, n); why != "" {
 		return u.renderer.lang.Recorded(why)
+	}
+	if _, paused := u.approvals.Paused(); paused {
+		return u.renderer.t("approvalbot is paused.") + " " + u.renderer.t("Nothing starts until it is resumed. Please ask again then.")
 	}
 	if !u.mayBeQuoted(limited, q) {
 		return u.renderer.t(foreignText)
@@ -242,7 +249,7 @@ func (u *UI) listens(ctx context.Context, channel string) bool {
 
 // mayBeQuoted tells whether a message's author may instruct the agent where it was written.
 func (u *UI) mayBeQuoted(ctx context.Context, q quotation) bool {
-	if q.bot != "" && q.author == "" || q.bot != "" && u.approvals.MayBotStart(q.bot) == nil {
+	if q.bot != "" { // whoever it writes for: as in a mention (trusts)
 		return u.approvals.MayBotStart(q.bot) == nil
 	}
 	if q.author == q.by {

@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,6 +106,29 @@ func (b *book) matches(t *thing, hash string, r *renderer) bool {
 	if id, err := strconv.ParseInt(t.ID, 10, 64); t.Kind == kindProgress && (err != nil || b.mail[id].Body == nil) {
 		return false
 	}
-	out := b.render(&thing{Thing: t.Thing, run: t.run, calls: t.calls, slot: t.slot, part: t.part, nudged: t.nudged}, r, time.Time{})
-	return out.final && (out.hash() == hash || plain(out.rendering).hash() == hash)
+	bare := &thing{Thing: t.Thing, run: t.run, calls: t.calls, slot: t.slot, part: t.part, nudged: t.nudged}
+	fits := func() bool {
+		out := b.render(bare, r, time.Time{})
+		return out.final && (out.hash() == hash || plain(out.rendering).hash() == hash)
+	}
+	if fits() {
+		return true
+	}
+	// Somebody may have had it asked again after Slack confirmed it and before that was recorded.
+	for _, c := range b.lately(bare) {
+		again := c.Approval.AskedAgain
+		c.Approval.AskedAgain = nil
+		defer func() { c.Approval.AskedAgain = again }()
+		if fits() {
+			return true
+		}
+	}
+	return false
+}
+
+// lately are the asks of a thing that were asked again, the last one first.
+func (b *book) lately(t *thing) []*ledger.Call {
+	again := slices.DeleteFunc(b.asks(t), func(c *ledger.Call) bool { return c.Approval.AskedAgain == nil })
+	slices.SortFunc(again, func(x, y *ledger.Call) int { return y.Approval.AskedAgain.At.Compare(x.Approval.AskedAgain.At) })
+	return again
 }

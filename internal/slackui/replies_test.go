@@ -190,3 +190,20 @@ func TestStoppingDoesntWaitForSentences(t *testing.T) {
 		w.isOver(w.cards(root)[0])
 	})
 }
+
+// Answers go to Slack's own hosts: those of real Slack, and that of a local one.
+func TestWhereAnswersGo(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://hooks.slack.com/actions/T1/2/x": true, "https://slack.com/x": true,
+		"": false, "http://hooks.slack.com/x": false, "https://slack.com.example/x": false, "https://notslack.com/x": false,
+		"https://slack.com@127.0.0.1/x": false, "https://127.0.0.1/x": false, "//hooks.slack.com/x": false, "https://hooks.slack.com:8443/x": false,
+	} {
+		if got := (&Client{base: "https://slack.com/api/"}).owns(address); got != want {
+			t.Errorf("%q: %t", address, got)
+		}
+	}
+	local := &Client{base: "http://127.0.0.1:3103/api/"}
+	if !local.owns("http://127.0.0.1:3103/commands/x") || local.owns("http://127.0.0.1:3102/x") || (&Client{}).owns("http://127.0.0.1/x") {
+		t.Error("a local Slack's address")
+	}
+}

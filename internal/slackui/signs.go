@@ -49,6 +49,7 @@ type signs struct {
 	after int64                      // Seq of the last event of earlier processes
 	seats map[string]post            // by run
 	open  map[string]map[string]bool // by run: the asks that wait for people
+	lost  map[string][]loss          // by session: files that the run about to start doesn't have
 
 	mu   sync.Mutex
 	eyes map[post]bool // that were put there
@@ -61,7 +62,7 @@ type signs struct {
 func newSigns(u *UI) *signs {
 	b := bucket{every: eyesEvery, burst: eyesBurst}
 	return &signs{
-		ui: u, lanes: newLanes(), seats: map[string]post{}, open: map[string]map[string]bool{}, eyes: map[post]bool{}, off: map[string]bool{},
+		ui: u, lanes: newLanes(), seats: map[string]post{}, open: map[string]map[string]bool{}, lost: map[string][]loss{}, eyes: map[post]bool{}, off: map[string]bool{},
 		adds: b, dels: b, pane: bucket{every: paneEvery, burst: paneBurst},
 	}
 }
@@ -157,15 +158,22 @@ func (s *signs) event(ctx context.Context, e ledger.Event) {
 	case *ledger.MessageReceived:
 		if at, ok := seatFor(b); ok && b.Disposition == ledger.Starts {
 			s.look(ctx, at)
-			s.status(ctx, at, s.ui.renderer.t("is on it…"))
+			if !s.asking(at) { // else it waits behind people, and it is their turn still
+				s.status(ctx, at, s.ui.renderer.t("is on it…"))
+			}
 		}
 	case *ledger.MessageWithdrawn:
 		if at, ok := s.seatOf(ctx, b.Message); ok {
 			s.away(ctx, at)
 		}
+	case *ledger.FileSaved:
+		if b.Path == "" {
+			s.lost[e.Session] = append(s.lost[e.Session], loss{b.Message, b.File, b.Error})
+		}
 	case *ledger.RunStarted:
 		if at, ok := s.seatOf(ctx, b.Message); ok {
 			s.seats[e.Run] = at
+			s.tellLost(ctx, e.Session, b.Message)
 			s.status(ctx, at, s.ui.renderer.t("is working…"))
 			s.title(ctx, at, e, b)
 		}
@@ -191,6 +199,16 @@ func (s *signs) event(ctx context.Context, e ledger.Event) {
 		delete(s.seats, e.Run)
 		delete(s.open, e.Run)
 	}
+}
+
+// asking tells whether people are asked in a conversation of the pane.
+func (s *signs) asking(at post) bool {
+	for run := range s.open {
+		if seat := s.seats[run]; len(s.open[run]) > 0 && seat.channel == at.channel && seat.thread == at.thread {
+			return true
+		}
+	}
+	return false
 }
 
 // look puts eyes on a message.

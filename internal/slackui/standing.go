@@ -86,6 +86,14 @@ func (o *outbox) knows(channel, ts string) bool {
 	return o.book.at(channel, ts) != nil
 }
 
+// keeps tells whether a thing is brought to its wanted state by the outbox still.
+func (o *outbox) keeps(id ledger.Thing) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.book.things[id]
+	return t != nil && !t.settled
+}
+
 // adopt takes a message for one that carries an ask, because a click came from it before the answer to the post did.
 func (o *outbox) adopt(approval string, c *click) {
 	o.mu.Lock()

@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -29,7 +30,7 @@ func aligned(lines []string) string {
 			if n == len(widths) {
 				widths = append(widths, 1)
 			}
-			if !tableRule.MatchString(c) {
+			if !isRule(rows[i]) {
 				widths[n] = max(widths[n], columns(c))
 			}
 		}
@@ -48,10 +49,15 @@ func aligned(lines []string) string {
 	return strings.Join(out, "\n")
 }
 
+// isRule tells the line below a table's head. A single stroke in another line is a cell in which there is nothing.
+func isRule(row []string) bool {
+	return len(row) > 0 && !slices.ContainsFunc(row, func(c string) bool { return !tableRule.MatchString(c) })
+}
+
 func tableRow(row []string, widths []int) string {
 	var b strings.Builder
+	rule := isRule(row)
 	for n, c := range row {
-		rule := tableRule.MatchString(c)
 		switch {
 		case rule:
 			c = strings.Repeat("-", widths[n])

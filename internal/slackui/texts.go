@@ -82,23 +82,27 @@ func (v *renderer) took(d time.Duration) string {
 
 // lasting is a length of time that somebody has set: 2 minutes, 90 seconds.
 func (v *renderer) lasting(d time.Duration) string {
-	switch {
-	case d >= time.Hour && d%time.Hour == 0:
-		return v.count(int(d/time.Hour), "hour", "hours")
-	case d >= time.Minute && d%time.Minute == 0:
-		return v.count(int(d/time.Minute), "minute", "minutes")
-	case d >= time.Second && d%time.Second == 0:
-		return v.count(int(d/time.Second), "second", "seconds")
+	if d < time.Second || d%time.Second != 0 {
+		return v.took(d)
 	}
-	return v.took(d)
+	return v.lang.Lasting(d)
 }
 
 // recorded is a reason that the journal holds in English words, in ours where it is one that approvalbot always gives in
 // the same words; anything else stays as it is.
 func (v *renderer) recorded(reason string) string {
+	if whole := v.lang.Recorded(reason); whole != reason {
+		return whole
+	}
 	var parts []string
+	ours := false
 	for part := range strings.SplitSeq(reason, "; ") {
-		parts = append(parts, v.lang.Recorded(part))
+		said := v.lang.Recorded(part)
+		ours = ours || said != part
+		parts = append(parts, said)
+	}
+	if !ours {
+		return reason // somebody else's words, with their own marks between them
 	}
 	return strings.Join(parts, v.t("; "))
 }

@@ -45,6 +45,7 @@ type thing struct {
 	told        map[string]bool      // those among them of which the journal knows it
 	recorded    bool                 // the journal knows that it stands there
 	final       bool                 // the confirmed rendering is the last one
+	reopened    bool                 // since it was sent last there is more to say after all
 	settled     bool                 // and the journal knows it
 	gone        string               // Slack's error code, where it can't stand any more
 	held        string               // the same, learned before its last state: it is left alone until that, and tried once more
@@ -265,7 +266,7 @@ func (b *book) touch(e ledger.Event) {
 			_, reminds := e.Body.(*ledger.ApprovalReminded)
 			t.minor = about && reminds && (t.minor || !b.dirty[t])
 			if _, more := e.Body.(*ledger.ApprovalAskedAgain); more && about && !t.settled {
-				t.final = false // who had it asked again is to be written on it
+				t.final, t.reopened = false, true // who had it asked again is to be written on it
 			}
 			b.dirty[t] = true
 			if t.noes > 0 && t.stands() && (ends || about) {

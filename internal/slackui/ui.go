@@ -67,6 +67,7 @@ type UI struct {
 	outbox  *outbox
 	signs   *signs
 	threads *threads
+	streaks *streaks
 	tools   func() []string
 	quotes  *quotes // forms about a message that are open
 	home    *homes
@@ -84,7 +85,7 @@ type UI struct {
 func New(cfg Config) *UI {
 	u := &UI{
 		client: cfg.Client, journal: cfg.Ledger, approvals: cfg.Approvals, grants: cfg.Grants, agent: cfg.Agent, channels: cfg.Channels,
-		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(),
+		grace: cfg.Grace, log: cfg.Logger, lanes: newLanes(), replies: newLanes(), threads: newThreads(), streaks: newStreaks(),
 		tells: bucket{every: tellEvery, burst: tellBurst}, told: map[whisper]time.Time{},
 		tools: cfg.Tools, quotes: newQuotes(),
 		home: newHomes(), conditions: cfg.Conditions, facts: cfg.Facts,

@@ -172,7 +172,7 @@ func (a *Action) circumstances() []string {
 		set := listed(a.lang, a.env, func(v variableValue) string { return v.name + "=" + quote(v.value) })
 		notes = append(notes, a.lang.Tf("In its environment: %s.", set))
 	}
-	return append(notes, a.lang.Tf("Time limit: %s.", inWords(a.lang, a.timeout)))
+	return append(notes, a.lang.Tf("Time limit: %s.", a.lang.Lasting(a.timeout)))
 }
 
 // listed joins things for a sentence.
@@ -185,19 +185,6 @@ func listed[T any](l language.Language, all []T, phrase func(T) string) string {
 		return l.Tf("%s and %s", strings.Join(parts[:n-1], ", "), parts[n-1])
 	}
 	return parts[0]
-}
-
-// inWords is a duration as one would say it.
-func inWords(l language.Language, d time.Duration) string {
-	switch {
-	case d%time.Hour == 0:
-		return l.Count(int(d/time.Hour), "hour", "hours")
-	case d%time.Minute == 0:
-		return l.Count(int(d/time.Minute), "minute", "minutes")
-	case d%time.Second == 0:
-		return l.Count(int(d/time.Second), "second", "seconds")
-	}
-	return d.String()
 }
 
 // Call implements [tools.Tool].
@@ -268,7 +255,7 @@ func (a *Action) result(e process.Ending, aborted bool) (tools.Output, error) {
 	case e.Stopped && code < 0 && aborted:
 		return tools.Output{}, &tools.Error{Code: tools.CodeAborted, Message: "The program was stopped while it ran; it may be partly performed.", Output: e.Text}
 	case e.Stopped && code < 0:
-		limit := fmt.Sprintf("The program reached its time limit (%s) and was stopped; it may be partly performed.", inWords(language.English, a.timeout))
+		limit := fmt.Sprintf("The program reached its time limit (%s) and was stopped; it may be partly performed.", language.English.Lasting(a.timeout))
 		return tools.Output{}, &tools.Error{Code: tools.CodeTimeout, Message: limit, Output: e.Text}
 	case e.Signal() != "":
 		return tools.Output{}, &tools.Error{Code: tools.CodeExitStatus, Message: fmt.Sprintf("The program was ended by the signal %s.", e.Signal()), Output: e.Text}
