@@ -106,7 +106,7 @@ func TestEditAndApprove(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(c.Finished.Output, "\n")
 		mustSay(t, first, "changed the arguments of this call before it was approved", want)
-		mustSay(t, w.card(thread).text, "Run printf changed", "Changed by", w.user("bob"), "printf ok > proof.txt")
+		mustSay(t, w.card(thread).text, "Run printf changed", "Edited and approved by", "What was changed:", w.user("bob"), "printf ok > proof.txt")
 		mustSay(t, w.audit(run.ID), "changed", want)
 	})
 }
@@ -357,26 +357,6 @@ func TestKilledWithAChangedAsk(t *testing.T) {
 	})
 }
 
-// The card says whose credentials a call uses, before and after it was changed.
-func TestTheCardSaysWhoItRunsAs(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "actions.yaml")
-	rewrite(t, file, "actions: [{name: publish, description: Publish a version., inputs: {version: {type: string}}, "+
-		"run: [cat, --, '{{version}}'], runs_as: the AWS role deployer}]\n")
-	turns := script(t, `[{"toolCalls":[{"id":"c1","name":"publish","arguments":{"version":"1"}}]},{"text":"ok"}]`)
-	inWorld(t, func(s *Settings) { s.ActionsFile, s.Model = file, turns }, func(w *world) {
-		thread := w.ask("alice", "publish it")
-		mustSay(t, w.card(thread).text, "Will run as", "the AWS role deployer")
-		w.choose("bob", w.card(thread), "edit")
-		w.send("bob", w.form("bob"), map[string]string{"argument.0/value": "2"})
-		c := w.lastRun().Calls[0]
-		if c.Approval.Revision() != 1 || c.Approval.Preview.RunsAs != "the AWS role deployer" {
-			t.Errorf("after the change: %+v", c.Approval.Preview)
-		}
-		mustSay(t, w.audit(w.lastRun().ID), "the AWS role deployer")
-	})
-}
-
 // A revision that isn't there yet can't be approved, and nobody is named who would have changed anything.
 func TestARevisionThatIsntThere(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
@@ -405,5 +385,25 @@ func TestPausedWhileFormsAreOpen(t *testing.T) {
 		if w.exists("a.txt") || w.exists("b.txt") || w.lastRun().Calls[0].Approval.Resolved != nil {
 			t.Error("it was approved")
 		}
+	})
+}
+
+// The card says whose credentials a call uses, before and after it was changed.
+func TestTheCardSaysWhoItRunsAs(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "actions.yaml")
+	rewrite(t, file, "actions: [{name: publish, description: Publish a version., inputs: {version: {type: string}}, "+
+		"run: [cat, --, '{{version}}'], runs_as: the AWS role deployer}]\n")
+	turns := script(t, `[{"toolCalls":[{"id":"c1","name":"publish","arguments":{"version":"1"}}]},{"text":"ok"}]`)
+	inWorld(t, func(s *Settings) { s.ActionsFile, s.Model = file, turns }, func(w *world) {
+		thread := w.ask("alice", "publish it")
+		mustSay(t, w.card(thread).text, "Will run as", "the AWS role deployer")
+		w.choose("bob", w.card(thread), "edit")
+		w.send("bob", w.form("bob"), map[string]string{"argument.0/value": "2"})
+		c := w.lastRun().Calls[0]
+		if c.Approval.Revision() != 1 || c.Approval.Preview.RunsAs != "the AWS role deployer" {
+			t.Errorf("after the change: %+v", c.Approval.Preview)
+		}
+		mustSay(t, w.audit(w.lastRun().ID), "the AWS role deployer")
 	})
 }

@@ -26,9 +26,10 @@ type load struct {
 	seen     int64 // the last call of the local Slack that was looked at
 
 	asks, refused      int
-	lastAsk, lastClear time.Time         // when the last card was posted, and when the last one lost its buttons
+	lastAsk, lastClear time.Time         // when the last card was posted, and when the last one got its last update
 	posts              map[string][]bool // by channel: what was posted, and whether it asks
-	clicked            map[string]bool
+	clicked            map[string]time.Time
+	slowest            time.Duration  // for which a card had buttons after it was decided
 	total              map[string]int // calls, by method
 }
 
@@ -52,7 +53,7 @@ func TestTwoHundredRunsAtOnce(t *testing.T) {
 // come first, and Slack never has to say "too many".
 func runsAtOnce(t *testing.T, channels int) {
 	inWorld(t, func(s *Settings) { s.Timeout = 2 * time.Hour }, func(w *world) {
-		l := &load{world: w, posts: map[string][]bool{}, clicked: map[string]bool{}, total: map[string]int{}}
+		l := &load{world: w, posts: map[string][]bool{}, clicked: map[string]time.Time{}, total: map[string]int{}}
 		l.makeChannels(channels)
 		all, before, peak := channels*runsEach*asksEach, heap(), uint64(0)
 		l.start()
@@ -66,6 +67,13 @@ func runsAtOnce(t *testing.T, channels int) {
 		}
 		if l.asks != all {
 			t.Fatalf("%d cards, want %d", l.asks, all)
+		}
+		for range 10 { // nobody is left wondering whether their click counted
+			l.pass(time.Second)
+			l.answer()
+		}
+		if l.slowest > 5*time.Second {
+			t.Errorf("a card kept its buttons for %v after it was decided", l.slowest)
 		}
 		for range channels + 10 { // Slack takes fifty updates a minute, and every card needs one
 			l.pass(time.Minute)
@@ -84,6 +92,7 @@ func runsAtOnce(t *testing.T, channels int) {
 		}
 		t.Attr("seconds-per-ask", fmt.Sprintf("%.3f", ratio))
 		t.Attr("refusals", fmt.Sprint(l.refused))
+		t.Attr("seconds-with-buttons", fmt.Sprintf("%.1f", l.slowest.Seconds()))
 		t.Attr("minutes-to-clear", fmt.Sprintf("%.1f", l.lastClear.Sub(l.began).Minutes()))
 		t.Attr("peak-KiB-per-ask", fmt.Sprintf("%.1f", float64(peak-min(before, peak))/1024/float64(all)))
 		t.Logf("calls %v", l.total)
@@ -194,11 +203,15 @@ func (l *load) answer() {
 			l.t.Fatal(err)
 		}
 		for i, m := range messages {
-			if l.clicked[channel+m.TS] || !bytes.Contains(m.Blocks, []byte(`"approve"`)) {
+			if !bytes.Contains(m.Blocks, []byte(`"approve"`)) {
+				continue
+			}
+			if at, before := l.clicked[channel+m.TS]; before {
+				l.slowest = max(l.slowest, time.Since(at))
 				continue
 			}
 			c := read(m)
-			l.clicked[channel+c.ts] = true
+			l.clicked[channel+c.ts] = time.Now()
 			user, action := "bob", "approve"
 			if i%5 == 0 {
 				user, action = "carol", "deny"

@@ -459,7 +459,7 @@ func TestHomeTab(t *testing.T) {
 		_, view = w.home("carol")
 		w.atHome("carol", view, "pause", "")
 		said, view = w.homeNow("carol")
-		mustSay(t, said, "Paused. No run starts", "approvalbot is paused", "Operations", "Health", "journal: well")
+		mustSay(t, said, "Paused. No run starts", "approvalbot is paused", "Operations", "Health", "Journal: well")
 		if strings.Contains(string(view.Blocks), `"approve"`) {
 			t.Error("there is an Approve in a pause")
 		}

@@ -190,27 +190,6 @@ profiles:
 	})
 }
 
-// Both commands take the file in the same way: from the command line, the environment, or .env.
-func TestProfilesCommandsTakeTheFile(t *testing.T) {
-	dir := t.TempDir()
-	rewrite(t, filepath.Join(dir, "p.yaml"), "profiles: [{name: mine, default: true}]\n")
-	rewrite(t, filepath.Join(dir, "wrong.yaml"), "profiles: 1\n")
-	said, code := newProgram(t, dir, nil, "profiles", "show").output()
-	if code == 0 {
-		t.Error("shown without a file")
-	}
-	mustSay(t, said, "which file?", "APPROVALBOT_PROFILES")
-	rewrite(t, filepath.Join(dir, ".env"), "APPROVALBOT_PROFILES=p.yaml\n")
-	for _, args := range [][]string{{"profiles", "check"}, {"profiles", "show"}, {"profiles", "check", "p.yaml"}, {"profiles", "show", "p.yaml", "--channel", "C1"}} {
-		if said, code := newProgram(t, dir, nil, args...).output(); code != 0 || !strings.Contains(said, "mine: everywhere else") {
-			t.Errorf("%v: %d %s", args, code, said)
-		}
-		if said, code := newProgram(t, dir, nil, append(args[:2:2], "wrong.yaml")...).output(); code == 0 {
-			t.Errorf("%v: the file that was named doesn't count: %s", args, said)
-		}
-	}
-}
-
 // What stands in a workspace's place is what a run works in, though another one was open before.
 func TestProfilesWithANewDirectory(t *testing.T) {
 	dir, change := profiled(t, `
@@ -278,6 +257,27 @@ func TestProfilesBesideTheSettings(t *testing.T) {
 		s := Settings{Profiles: file, ApprovalPolicy: policy.OnRequest, Sandbox: policy.WorkspaceWrite, Workspace: filepath.Join(dir, "work")}
 		if _, err := s.profileFile(); (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "lie one in the other") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Both commands take the file in the same way: from the command line, the environment, or .env.
+func TestProfilesCommandsTakeTheFile(t *testing.T) {
+	dir := t.TempDir()
+	rewrite(t, filepath.Join(dir, "p.yaml"), "profiles: [{name: mine, default: true}]\n")
+	rewrite(t, filepath.Join(dir, "wrong.yaml"), "profiles: 1\n")
+	said, code := newProgram(t, dir, nil, "profiles", "show").output()
+	if code == 0 {
+		t.Error("shown without a file")
+	}
+	mustSay(t, said, "which file?", "APPROVALBOT_PROFILES")
+	rewrite(t, filepath.Join(dir, ".env"), "APPROVALBOT_PROFILES=p.yaml\n")
+	for _, args := range [][]string{{"profiles", "check"}, {"profiles", "show"}, {"profiles", "check", "p.yaml"}, {"profiles", "show", "p.yaml", "--channel", "C1"}} {
+		if said, code := newProgram(t, dir, nil, args...).output(); code != 0 || !strings.Contains(said, "mine: everywhere else") {
+			t.Errorf("%v: %d %s", args, code, said)
+		}
+		if said, code := newProgram(t, dir, nil, append(args[:2:2], "wrong.yaml")...).output(); code == 0 {
+			t.Errorf("%v: the file that was named doesn't count: %s", args, said)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestRemindedThenAnswered(t *testing.T) {
 		w.click("bob", w.card(thread), "approve")
 		w.pass(5 * time.Second)
 		for _, n := range append(w.nudges(w.general(), thread), w.letters("bob")...) {
-			if !strings.Contains(n.text, "Answered by") || strings.Contains(n.text, "proof") {
+			if !strings.Contains(n.text, "Answered by") || !strings.Contains(n.text, "Run printf ok > proof.txt") {
 				t.Errorf("a reminder of what was answered says %q", n.text)
 			}
 		}

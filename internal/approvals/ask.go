@@ -13,16 +13,14 @@ import (
 // it can be behind the journal, but never ahead of it.
 type ask struct {
 	Key
-	id       string
-	session  string
-	stand    stand    // where it stands besides its run's place
-	surfaces []string // who has to show it
-	timeout  time.Duration
+	id      string
+	session string
+	timeout time.Duration
 
 	// turn holds one token: whoever has it may append events about this ask. It is a channel so that a caller can stop
 	// waiting for it. Open has it until the request is committed, so nothing can be appended before that.
 	turn chan struct{}
-	// opening is closed when Open knows whether the request is in the journal.
+	// opening is closed when Open knows whether the request is in the journal; after that it is nil. Guarded by Registry.mu.
 	opening chan struct{}
 	// moved wakes the waiter when the moment at which the ask falls due has changed.
 	moved chan struct{}
@@ -129,16 +127,28 @@ func (a *ask) approvals() int {
 	return n
 }
 
-// due is when the ask ends if nobody does anything, and as what.
-func (a *ask) due() (at time.Time, as ending) {
+// due is when the ask ends if nobody does anything. The one who waits asks for nothing else most of the time, and there
+// may be thousands of them: the words are for the end.
+func (a *ask) due() time.Time {
+	if len(a.state.Shown) > 0 {
+		return a.state.Until()
+	}
+	if _, everywhere := a.nowhere(); everywhere {
+		return time.Time{}
+	}
+	return a.state.ShowBy
+}
+
+// lapse is as what the ask ends then.
+func (a *ask) lapse() ending {
 	if len(a.state.Shown) > 0 {
 		moved := a.state.Until().Sub(a.state.Shown[0].Until)
-		return a.state.Until(), ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout+moved)}
+		return ending{ledger.SourceTimeout, "nobody answered within " + inWords(a.timeout+moved)}
 	}
 	if reasons, everywhere := a.nowhere(); everywhere {
-		return time.Time{}, ending{ledger.SourceUndeliverable, reasons}
+		return ending{ledger.SourceUndeliverable, reasons}
 	}
-	return a.state.ShowBy, ending{ledger.SourceUndeliverable, "it could not be shown to anyone in time"}
+	return ending{ledger.SourceUndeliverable, "it could not be shown to anyone in time"}
 }
 
 // nowhere tells whether every surface has said that it can't show the ask, and why.

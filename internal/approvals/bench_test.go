@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/uuid"
 
@@ -42,6 +43,13 @@ func crowd(b *testing.B, n int) (w *world, bytesEach float64) {
 	}
 	openers.Wait()
 	return w, float64(inUse()-before) / float64(n)
+}
+
+// There may be ten thousand asks. The allocator has a class of 768 bytes, and the next one is 896.
+func TestAskIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(ask{}); n > 768 {
+		t.Errorf("an ask takes %d bytes: keep what is only needed to open it out of it", n)
+	}
 }
 
 func inUse() int64 {

@@ -93,7 +93,7 @@ func (a *ask) coming() (all []step) {
 func (r *Registry) stepsDue(a *ask, now time.Time) (steps []step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	end, _ := a.due()
+	end := a.due()
 	for _, s := range a.coming() {
 		if !s.at.After(now) && s.at.Before(end) {
 			steps = append(steps, s)
@@ -106,7 +106,7 @@ func (r *Registry) stepsDue(a *ask, now time.Time) (steps []step) {
 func (r *Registry) nextAt(a *ask, tried time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	end, _ := a.due()
+	end := a.due()
 	for _, s := range a.coming() {
 		if s.at.After(tried) && s.at.Before(end) {
 			return s.at

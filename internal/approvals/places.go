@@ -39,8 +39,10 @@ const (
 	namesMost = 20
 )
 
-// A stand is where an ask stands besides its run's own place.
+// A stand is where an ask stands besides its run's own place. Once the ask is opened the journal's event has all of this, so
+// that it isn't kept twice.
 type stand struct {
+	surfaces  []string // who has to show it
 	elsewhere []ledger.Place
 	only      bool
 	away      bool

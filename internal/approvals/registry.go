@@ -77,7 +77,7 @@ func (p *Pending) Snapshot() Snapshot {
 func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 	lookups, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
-	a, err := r.prepare(lookups, q)
+	a, stand, err := r.prepare(lookups, q)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 		return nil, err
 	}
 	defer a.unlock() // add has taken the turn
-	defer close(a.opening)
-	events := r.opening(lookups, a, q)
+	defer r.openingEnds(a)
+	events := r.opening(lookups, a, stand, q)
 	var committed []ledger.Event
 	err = r.Unpaused(func() (err error) {
 		committed, err = r.journal.Append(ctx, events...)
@@ -107,16 +107,16 @@ func (r *Registry) Open(ctx context.Context, q Request) (*Pending, error) {
 }
 
 // prepare checks a request and fills in what the settings say. ctx bounds the look-ups.
-func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
+func (r *Registry) prepare(ctx context.Context, q Request) (*ask, stand, error) {
 	if q.Run == "" || q.Call == "" {
-		return nil, fmt.Errorf("%w: an ask needs a run and a tool call", ErrInvalid)
+		return nil, stand{}, fmt.Errorf("%w: an ask needs a run and a tool call", ErrInvalid)
 	}
 	list, origin := r.settings.Approvers, settingApprovers
 	if q.Approvers != nil {
 		origin = q.origin()
 		var err error
 		if list, err = ParseApprovers(q.Approvers); err != nil {
-			return nil, err
+			return nil, stand{}, err
 		}
 	}
 	a := newAsk(q.Key, uuid.NewString(), q.Session)
@@ -126,16 +126,16 @@ func (r *Registry) prepare(ctx context.Context, q Request) (*ask, error) {
 	}
 	// A call may want more people than the settings, and not fewer: of two rules, one may leave it to the settings.
 	if err := escalation(q.Escalate); err != nil {
-		return nil, err
+		return nil, stand{}, err
 	}
 	a.who = question{list: list, origin: origin, quorum: max(q.Quorum, r.settings.Quorum), requesters: q.Requesters, place: q.Place, ids: a.ids()}
-	a.stand, a.who = r.place(ctx, q, a.who)
-	a.who = r.at(ctx, a.who)
-	a.surfaces = q.Surfaces
-	if len(a.stand.elsewhere) > 0 && !slices.Contains(a.surfaces, surfaceSlack) {
-		a.surfaces = append(slices.Clone(a.surfaces), surfaceSlack)
+	where, who := r.place(ctx, q, a.who)
+	a.who = r.at(ctx, who)
+	where.surfaces = q.Surfaces
+	if len(where.elsewhere) > 0 && !slices.Contains(where.surfaces, surfaceSlack) {
+		where.surfaces = append(slices.Clone(where.surfaces), surfaceSlack)
 	}
-	return a, nil
+	return a, where, nil
 }
 
 // settingApprovers lists who may approve where the request doesn't.
@@ -147,6 +147,14 @@ func (q Request) origin() string {
 		return q.Rule
 	}
 	return "tool: " + q.Tool
+}
+
+// openingEnds wakes those who wait for an ask to be opened, or not.
+func (r *Registry) openingEnds(a *ask) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(a.opening)
+	a.opening = nil
 }
 
 // add puts the ask into memory, with its turn taken.
@@ -180,24 +188,24 @@ func (r *Registry) forget(a *ask) {
 }
 
 // opening makes the events of an ask: the request, and its denial where it can't have another end. ctx bounds the look-ups.
-func (r *Registry) opening(ctx context.Context, a *ask, q Request) []ledger.Event {
+func (r *Registry) opening(ctx context.Context, a *ask, where stand, q Request) []ledger.Event {
 	ever := a.who
 	ever.list = eventually(ever.list, q.Escalate)
-	dismissed := r.hopeless(ctx, ever, a.surfaces)
-	if programs := a.who.quorum <= 1 && slices.Contains(a.surfaces, surfaceHTTP); dismissed == "" && !programs {
-		dismissed = a.stand.shut
+	dismissed := r.hopeless(ctx, ever, where.surfaces)
+	if programs := a.who.quorum <= 1 && slices.Contains(where.surfaces, surfaceHTTP); dismissed == "" && !programs {
+		dismissed = where.shut
 	}
 	digest := sha256.Sum256([]byte(q.Arguments))
 	events := []ledger.Event{a.event(ledger.System, &ledger.ApprovalRequested{
 		Approval: a.id, Tool: q.Tool, ToolHash: q.ToolHash, Arguments: q.Arguments,
 		Digest: hex.EncodeToString(digest[:]), Preview: q.Preview, Reason: q.Reason, Place: q.Place,
-		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: a.surfaces,
+		Requesters: q.Requesters, Approvers: a.who.counting(), Quorum: a.who.quorum, Surfaces: where.surfaces,
 		ShowBy: clock().Add(r.settings.ShowWithin), Timeout: a.timeout,
 		PolicyHash: q.PolicyHash, Cwd: q.Cwd, Dismissed: dismissed,
 		Risk: q.Risk, Confirm: q.Confirm, Rule: q.Rule,
 		Remind: r.reminder(q).in(a.timeout), Escalate: q.Escalate, MoreTime: r.settings.MoreTime, Offers: r.offers(a, q), Exact: q.Exact,
-		Elsewhere: a.stand.elsewhere, Only: a.stand.only, Away: a.stand.away, Together: r.settings.Together,
-		Notify: r.settings.notify(), Names: a.stand.names, Site: r.settings.Site,
+		Elsewhere: where.elsewhere, Only: where.only, Away: where.away, Together: r.settings.Together,
+		Notify: r.settings.notify(), Names: where.names, Site: r.settings.Site,
 	})}
 	if dismissed != "" {
 		events = append(events, a.event(ledger.System, ending{ledger.SourceUndeliverable, dismissed}.body(a.id)))
@@ -278,7 +286,7 @@ func (r *Registry) underWay(runID string) (all []<-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.asks(runID) {
-		if !a.opened() {
+		if !a.opened() && a.opening != nil {
 			all = append(all, a.opening)
 		}
 	}

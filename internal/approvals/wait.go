@@ -42,16 +42,14 @@ func abortReason(ctx context.Context) string {
 func (r *Registry) dueAt(a *ask) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, _ := a.due()
-	return at
+	return a.due()
 }
 
 // overdue tells whether the ask's time has come, and as what it ends.
 func (r *Registry) overdue(a *ask, now time.Time) (ending, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, as := a.due()
-	return as, !now.Before(at)
+	return a.lapse(), !now.Before(a.due())
 }
 
 // past tells whether the ask is open although its time is over.
@@ -61,8 +59,7 @@ func (r *Registry) past(a *ask, now time.Time) (ending, bool) {
 	if !a.opened() || a.over != nil {
 		return ending{}, false
 	}
-	at, as := a.due()
-	return as, now.After(at)
+	return a.lapse(), now.After(a.due())
 }
 
 func (r *Registry) resolution(a *ask) *Resolution {

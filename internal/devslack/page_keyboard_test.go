@@ -421,3 +421,39 @@ func TestPageByKeyboard(t *testing.T) {
 		})
 	}
 }
+
+// A window in which there is nothing to enter opens at its top, however long it is: not at its first button, which stands
+// below what nobody has read then, and which Enter would press.
+func TestPageLongWindow(t *testing.T) {
+	review := func(s *stage, client *socketmode.Client, event socketmode.Event) {
+		if event.Request != nil {
+			_ = client.Ack(*event.Request) // a lost one shows as a window that doesn't open
+		}
+		data, ok := event.Data.(slack.InteractionCallback)
+		if !ok {
+			return
+		}
+		blocks := make([]slack.Block, 60, 61)
+		for i := range blocks {
+			blocks[i] = slack.NewSectionBlock(plainObject(fmt.Sprintf("Part %d", i+1)), nil, nil)
+		}
+		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement("approve", "1", plainObject("Approve"))))
+		_, err := s.api.OpenView(data.TriggerID, slack.ModalViewRequest{Type: slack.VTModal, Title: plainObject("Review"), Blocks: slack.Blocks{BlockSet: blocks}})
+		if err != nil {
+			t.Errorf("bot: %v", err)
+		}
+	}
+	s := newStage(t, startBrowser(t), phone, review)
+	_, _, err := s.api.PostMessage(s.channel("general"), slack.MsgOptionText("Long", false),
+		slack.MsgOptionBlocks(slack.NewActionBlock("", slack.NewButtonBlockElement("review", "1", plainObject("Review")))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.see("message", "Review")
+	s.click(`[data-action-id="review"]`)
+	s.focused(`[data-testid="modal"] .dialog-body`)
+	if top := s.eval(`document.querySelector('[data-testid="modal"] .dialog-body').scrollTop`); top != 0.0 {
+		t.Errorf("the window is scrolled by %v", top)
+	}
+	s.tabTo(`[data-testid="modal"] [data-action-id="approve"]`)
+}

@@ -40,10 +40,21 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	status, answer := http.StatusBadRequest, reply{"ok": false, "error": "invalid_payload"}
 	a := args{}
+	lost := false
 	if err == nil && readPayload(r, body, a) == nil {
-		status, answer = s.respond(r.PathValue("secret"), a)
+		effect := s.takeFault(&apiCall{method: "response_url", args: a})
+		if effect != nil && effect.Error != "" {
+			answer["error"] = effect.Error
+		} else {
+			status, answer = s.respond(r.PathValue("secret"), a)
+		}
+		lost = effect != nil && effect.DropResponse
 	}
 	s.calls.add(Call{Kind: "api", Name: "response_url", Request: a.logged(), Response: encode(answer), Status: status})
+	if lost {
+		dropConnection(w)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	w.Write(encode(answer)) // a client that has gone away is not our trouble

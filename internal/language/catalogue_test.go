@@ -163,6 +163,31 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// A text that several parts of the product have reads the same in each: only one of them counts, and a button is to be
+// called what the sentences call it.
+func TestOneTranslation(t *testing.T) {
+	seen := map[string]string{}
+	for _, part := range parts {
+		for text, zh := range part {
+			if before, ok := seen[text]; ok && before != zh {
+				t.Errorf("%q is both %q and %q", text, before, zh)
+			}
+			seen[text] = zh
+		}
+	}
+}
+
+// What is spoken of everywhere has one name.
+func TestOneNameForEach(t *testing.T) {
+	for text, zh := range chinese {
+		for other, name := range map[string]string{"您": "你", "助手": "智能体", "代理": "智能体", "会话": "对话", "严重风险": "极高风险", "本次运行": "本次任务", "无人答复": "无人回应"} {
+			if strings.Contains(zh, other) {
+				t.Errorf("%q says %s where the other texts say %s: %q", text, other, name, zh)
+			}
+		}
+	}
+}
+
 var placeholder = regexp.MustCompile(`\{[a-z_]*\}|%(?:\[(\d+)\])?[-+# 0-9.]*[a-zA-Z%]`)
 
 // placeholders are the slots and verbs of a text, sorted; a verb without an index has the place where it stands.

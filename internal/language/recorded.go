@@ -44,10 +44,20 @@ var patterns = []string{
 	"A message may bring %s files at most", "The files of a message may have %s bytes together",
 
 	// why somebody may not (approvals)
-	"Only people can %s", "Nobody is listed who may %s",
+	"Only people can %s", "Nobody is listed who may %s", "Nobody can %s", "A token without a name can't %s",
+	"Nobody is listed who can %s here (APPROVALBOT_OPERATORS). On its machine, approvalbot pause does it",
+	"This token names no person, so it doesn't count where %s people have to approve",
+	"Changed like this, nobody could approve it: %s",
 	"You are not one of those who can %s: %s", "You are not one of those who can %s",
 	"People from other organizations can't %s", "Guests can't %s", "Bots can't %s", "Deactivated users can't %s",
 	"It could not be found out whether you can %s, so this doesn't count. Try again in a moment",
+}
+
+// acts are what people are refused, as it stands in those sentences. Only with one of these is such a sentence ours: of a
+// rule's own "Bots can't touch production" half would be translated.
+var acts = []string{
+	"approve this", "deny this", "stop this run", "start runs here", "use this", "allow calls in advance here", "revoke this grant",
+	"pause or resume approvalbot", "decide about another person's message",
 }
 
 // maxRecorded is how long a recorded sentence of ours may be; what is longer is somebody else's.
@@ -84,9 +94,18 @@ func (l Language) Recorded(sentence string) string {
 
 // recordedForms are the patterns as expressions.
 var recordedForms = sync.OnceValue(func() []*regexp.Regexp {
+	quoted := make([]string, len(acts))
+	for i, act := range acts {
+		quoted[i] = regexp.QuoteMeta(act)
+	}
+	act := "(" + strings.Join(quoted, "|") + ")"
 	forms := make([]*regexp.Regexp, len(patterns))
 	for i, p := range patterns {
-		forms[i] = regexp.MustCompile(`(?s)\A` + strings.ReplaceAll(regexp.QuoteMeta(p), "%s", "(.+?)") + `\z`)
+		form := regexp.QuoteMeta(p)
+		for _, modal := range []string{" can ", " can't ", " may "} {
+			form = strings.ReplaceAll(form, modal+"%s", modal+act)
+		}
+		forms[i] = regexp.MustCompile(`(?s)\A` + strings.ReplaceAll(form, "%s", "(.+?)") + `\z`)
 	}
 	return forms
 })

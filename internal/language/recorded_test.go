@@ -14,7 +14,7 @@ import (
 
 // recorded are sentences of the journal that [Language.Recorded] translates: nobody asks for them as a constant. The
 // patterns are among them.
-var recorded = slices.Concat(patterns, []string{
+var recorded = slices.Concat(patterns, acts, []string{
 	"1 hour", "1 minute", "1 second",
 	"nobody answered in time", "it could not be shown to anyone in time", "the request could not be shown to anyone",
 	"the run ended", "it was stopped", "it was aborted", "approvalbot was stopped", "the journal could not be written",
@@ -29,7 +29,6 @@ var recorded = slices.Concat(patterns, []string{
 	"What would run is not what was approved", "What was approved is not in the journal", "It could not be found out whether it still is",
 	"approvalbot restarted before it was done", "I don't take requests in this channel.",
 	"I can't find out whether you may start runs, so I don't. Please try again in a moment.",
-	"approve this", "deny this", "stop this run", "start runs here",
 	"You asked for this, so somebody else has to approve it. You can deny it",
 	"Who has to approve this now can't be read, so it counts as not approved",
 	"The app may not read files: it lacks the scope files:read", "Slack has no such file any more",
@@ -136,4 +135,66 @@ func FuzzRecorded(f *testing.F) {
 			t.Errorf("%q: %q", s, got)
 		}
 	})
+}
+
+// Every refusal is told in every language: whatever is refused, and whoever is.
+func TestRefusalsAreTranslated(t *testing.T) {
+	dir := filepath.Join("..", "approvals")
+	consts, forms := map[string]bool{}, map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, id := range n.Names {
+					if id.Name == "act" && i < len(n.Values) {
+						if s, ok := literal(n.Values[i], nil); ok {
+							consts[s] = true
+						}
+					}
+				}
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "refuse" && len(n.Args) > 0 {
+					if s, ok := literal(n.Args[0], nil); ok {
+						forms[s] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	if len(consts) < 5 || len(forms) < 15 {
+		t.Fatalf("%d acts and %d refusals were found", len(consts), len(forms))
+	}
+	for act := range consts {
+		if !slices.Contains(acts, act) || chinese[act] == "" {
+			t.Errorf("%q has no Chinese", act)
+		}
+	}
+	for form := range forms {
+		if strings.HasPrefix(form, "It now takes ") {
+			continue // it is what became of a call, and stands in its record only
+		}
+		for _, act := range acts {
+			words := strings.NewReplacer("can %s", "can "+act, "can't %s", "can't "+act, "may %s", "may "+act, "%s", "U0X", "%d", "2").Replace(form)
+			if got := Chinese.Recorded(words); got == words || strings.Contains(got, act) {
+				t.Errorf("%q has no Chinese: %q", words, got)
+			}
+		}
+	}
+	for _, theirs := range []string{"Bots can't touch production.", "Nobody can tell what it does.", "Only people can press this"} {
+		if got := Chinese.Recorded(theirs); got != theirs {
+			t.Errorf("the words of a rule, %q, became %q", theirs, got)
+		}
+	}
 }

@@ -2,8 +2,8 @@ package language
 
 // Grants: what is allowed in advance.
 var zhGrants = map[string]string{
-	"Allow for This Thread": "在此对话中允许",
-	"Allow Always":          "始终允许",
+	"Allow for this thread": "在此消息列中允许",
+	"Allow always":          "始终允许",
 	"Allow":                 "允许",
 
 	"From now on calls of {tool} start *without asking*, if all of this holds:": "今后对 {tool} 的调用同时满足以下各项时，将*不再询问*，直接执行：",
@@ -12,7 +12,7 @@ var zhGrants = map[string]string{
 	"{argument} may be *anything*, or missing":                                  "{argument} 可以是*任意值*，也可以没有",
 	"There is no other argument":                                                "没有其他参数",
 	"So it is *every* call with no more than these arguments":                   "也就是说，参数不超出以上各项的*所有*调用",
-	"Nobody but {people} asked for it":                                          "发起人只有 {people}",
+	"Nobody but {people} asked for it":                                          "仅限 {people} 提出的请求",
 	"In *every* conversation that works in the same directory":                  "在*所有*使用同一工作目录的对话中",
 	"Only in this conversation":                                                 "仅在此对话中",
 	"These may be anything":                                                     "以下参数可以是任意值",

@@ -10,7 +10,7 @@ var zhPlaces = map[string]string{
 	" (":                              "（",
 	")":                               "）",
 	"by direct message to":            "以私信向",
-	"Review":                          "查看",
+	"Review":                          "查看全文",
 	"Deny":                            "拒绝",
 	"Open the Card":                   "打开审批卡片",
 	"Open the Thread":                 "打开消息列",

@@ -43,8 +43,8 @@ var zhTools = map[string]string{
 	"It can't be told in full which programs this runs: %s.":                    "无法完全确定它会运行哪些程序：%s。",
 	"Runs at least: %s. It can't be told in full which programs this runs: %s.": "至少会运行：%s。无法完全确定它会运行哪些程序：%s。",
 	"Not confined: it can do whatever approvalbot's own user can.":              "不受限制：approvalbot 自身用户能做的，它都能做。",
-	"Confined: can write only in %s; it can use the network.":                   "受限：只能写入 %s；可以使用网络。",
-	"Confined: can write only in %s; no network.":                               "受限：只能写入 %s；无法使用网络。",
+	"Confined: can write only in %s; it can use the network.":                   "受限：只能写入%s；可以使用网络。",
+	"Confined: can write only in %s; no network.":                               "受限：只能写入%s；无法使用网络。",
 
 	"Creates a new, empty file; if there is one of that name, nothing is done.":            "新建一个空文件；如已有同名文件，则不做任何事。",
 	"Creates a new file with this content; if there is one of that name, nothing is done.": "用此内容新建文件；如已有同名文件，则不做任何事。",
@@ -54,7 +54,7 @@ var zhTools = map[string]string{
 	"Replaces the whole file with this, in version %s and no other.":                       "用此内容替换整个文件，仅限版本 %s。",
 	"The text is replaced where it occurs, if it occurs exactly once.":                     "仅当该文本恰好出现一次时才替换。",
 	"The text is replaced everywhere in the file.":                                         "替换文件中的所有出现处。",
-	"Only if the file is still as the agent knows it (version %s).":                        "仅当文件仍是代理所知的版本（%s）时。",
+	"Only if the file is still as the agent knows it (version %s).":                        "仅当文件仍是智能体所知的版本（%s）时。",
 
 	"It is sent as %s.":                                                     "以 %s 形式发送。",
 	"It is sent unencrypted (http).":                                        "以未加密方式（http）发送。",

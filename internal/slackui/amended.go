@@ -27,10 +27,15 @@ func (v *renderer) changed(a *ledger.Approval, m room) []slack.RichTextElement {
 	if a.Revision() == 0 || a.Original == nil {
 		return nil
 	}
-	p := v.phrase().form("*Changed by* {who}, {at}:", slots{
-		"who": func(p *phrase) { p.v.people(p, editorsOf(a)) },
-		"at":  func(p *phrase) { p.at(a.Amended[a.Revision()-1].At) },
-	})
+	p := v.phrase()
+	if a.Resolved != nil && a.Resolved.Type == ledger.Approved { // by whom and when is said in the same breath as who approved
+		p.form("*What was changed:*", nil)
+	} else {
+		p.form("*Changed by* {who}, {at}:", slots{
+			"who": func(p *phrase) { p.v.people(p, editorsOf(a)) },
+			"at":  func(p *phrase) { p.at(a.Amended[a.Revision()-1].At) },
+		})
+	}
 	said := []slack.RichTextElement{paragraph(p.elements...)}
 	was, is := v.members(a.Original.Arguments), v.members(a.Arguments)
 	names := differing(was, is)

@@ -78,8 +78,8 @@ func (v *renderer) readable(answer string) (text string, rest bool) {
 
 // longer says that there is more than fits a thread, and where. A file that Slack doesn't take is in the journal still.
 func (v *renderer) longer(run *ledger.Run) unit {
-	return own(v.phrase().form("This is the beginning. All of the answer is in the file {file}, and in the journal, run {run}.", slots{
-		"file": func(p *phrase) { p.tell(documentName(run.ID), maxNameChars) }, "run": func(p *phrase) { p.tell(run.ID, maxNameChars) },
+	return own(v.phrase().form("This is the beginning. All of the answer is in the file {file} (run {run}).", slots{
+		"file": func(p *phrase) { p.mono(documentTitle) }, "run": func(p *phrase) { p.tell(run.ID, maxNameChars) },
 	}))
 }
 

@@ -155,7 +155,7 @@ func TestLongAnswers(t *testing.T) {
 				t.Errorf("things %v", got[0].thing)
 			}
 			squeeze := strings.NewReplacer(" ", "", "\n", "", "*", "", "`", "", "-", "").Replace
-			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && (len(got) != 2 || got[1].thing.Kind != kindFile || !strings.Contains(shown, "in the journal, run run-1")) {
+			if all := strings.Contains(squeeze(shown), squeeze(c.in)); !all && (len(got) != 2 || got[1].thing.Kind != kindFile || !strings.Contains(shown, "in the file answer.md (run run-1)")) {
 				t.Error("something is missing and nothing says so")
 			}
 		})

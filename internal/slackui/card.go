@@ -304,9 +304,11 @@ func (v *renderer) circumstances(q request, c *ledger.Call, run *ledger.Run, unt
 	if len(a.Approvers) == 0 && v.unnamed != "" {
 		may = saying(v.unnamed)
 	}
-	lines = append(lines, v.phrase().form("*Who may approve:* {people}", slots{"people": may}).section())
-	if a.Quorum > 1 {
-		lines = append(lines, v.progressOfVotes(a))
+	if a.Dismissed == "" { // else nobody may, and it says so
+		lines = append(lines, v.phrase().form("*Who may approve:* {people}", slots{"people": may}).section())
+		if a.Quorum > 1 {
+			lines = append(lines, v.progressOfVotes(a))
+		}
 	}
 	lines = append(lines, v.expiry(until, a.Timeout))
 	return append(append(lines, v.urgency(a)...), v.elsewhere(a)...)

@@ -548,6 +548,9 @@ func TestHostileCards(t *testing.T) {
 		view, _ := v.review(&s.run, c)
 		holds(t, "review", checkModal(view), known)
 		for i, a := range v.answer(&s.run) {
+			if a.thing.Kind == kindFile {
+				continue // a file has no text and no blocks
+			}
 			holds(t, fmt.Sprint("answer ", i), checkMessage(a), known)
 			holds(t, fmt.Sprint("plain answer ", i), checkMessage(plain(a)), known)
 		}

@@ -59,9 +59,8 @@ func placesOf(a *ledger.Approval, run ledger.Place) []ledger.Place {
 	return append([]ledger.Place{home}, a.Elsewhere...)
 }
 
-// carry makes the messages of the run's asks.
-func (b *book) carry(run *ledger.Run) {
-	asked := asksInOrder(run)
+// carry makes the messages of some of the run's asks: of all, or of those of one round.
+func (b *book) carry(run *ledger.Run, asked []*ledger.Call) {
 	shared := sets(run, asked)
 	for _, c := range asked {
 		for slot, place := range placesOf(c.Approval, run.Started.Place) {
@@ -74,20 +73,28 @@ func (b *book) carry(run *ledger.Run) {
 			}
 			t := b.thing(id, run.ID, place)
 			t.slot = slot
-			b.put(t, c, together)
+			b.put(t, run, c, together)
 		}
 	}
 }
 
 // put puts an ask onto a message.
-func (b *book) put(t *thing, c *ledger.Call, together bool) {
+func (b *book) put(t *thing, run *ledger.Run, c *ledger.Call, together bool) {
 	if slices.Contains(t.calls, c.ID) {
 		return
 	}
 	if together && !t.carries() {
 		t.notBefore = c.Approval.At.Add(setWait + setSlack)
 	}
-	t.calls = append(t.calls, c.ID)
+	if t.calls = append(t.calls, c.ID); len(t.calls) > 1 {
+		inOrder := make([]string, 0, len(t.calls))
+		for _, other := range run.Calls {
+			if slices.Contains(t.calls, other.ID) {
+				inOrder = append(inOrder, other.ID)
+			}
+		}
+		t.calls = inOrder
+	}
 	id := c.Approval.Approval
 	b.byAsk[id] = append(b.byAsk[id], t)
 	b.dirty[t] = true
@@ -103,9 +110,22 @@ func cardOf(approval string, slot int) ledger.Thing {
 
 // asksInOrder are the calls of a run that people were asked about, in the order in which they were.
 func asksInOrder(run *ledger.Run) []*ledger.Call {
-	asked := make([]*ledger.Call, 0, len(run.Calls))
+	return asksOf(run, func(*ledger.Call) bool { return true })
+}
+
+// askedWith are the calls with which a call may stand in one message: those of its round, in the order of the asks. They
+// are all that is needed to know what stands together, so a long run costs no more than a short one.
+func askedWith(run *ledger.Run, c *ledger.Call) []*ledger.Call {
+	if !c.Approval.Together || c.Round == 0 {
+		return []*ledger.Call{c}
+	}
+	return asksOf(run, func(other *ledger.Call) bool { return other.Round == c.Round })
+}
+
+func asksOf(run *ledger.Run, which func(*ledger.Call) bool) []*ledger.Call {
+	var asked []*ledger.Call
 	for _, c := range run.Calls {
-		if c.Approval != nil {
+		if c.Approval != nil && which(c) {
 			asked = append(asked, c)
 		}
 	}

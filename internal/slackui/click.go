@@ -119,6 +119,8 @@ func (u *UI) act(ctx context.Context, c *click, cb slack.InteractionCallback) {
 	work := func(ctx context.Context, c *click) { known.work(u, ctx, c) }
 	if !u.fits(cb, c) {
 		work = func(ctx context.Context, c *click) { u.refuse(ctx, c, u.renderer.t(strangeClick)) }
+	} else if c.inMessage() && c.byUs {
+		u.outbox.answerable(c.channel, c.ts, c.response, c.at)
 	}
 	if !u.inLane(ctx, known.lane(c), c.receipt, c.ids(), func(ctx context.Context) { work(ctx, c) }) {
 		u.refuse(ctx, c, u.renderer.t(busyClick))

@@ -321,10 +321,10 @@ func (u *UI) commandHelp(ctx context.Context, by ledger.Actor, _ string) (comman
 
 func (v *renderer) help(operator bool) commandAnswer {
 	lines := [][2]string{
-		{"/approvals mine", v.t("what waits for your approval; also without a word")},
+		{"/approvals mine", v.t("what waits for your approval; /approvals alone does, too")},
 		{"/approvals all", v.t("every open request in your conversations")},
 		{"/approvals grants", v.t("what is allowed in advance, with Revoke")},
-		{"/approvals stop RUN", v.t("stops a run; the beginning of its id will do, and without one they are listed")},
+		{"/approvals stop RUN", v.t("stops a run, named by the beginning of its id; without one, lists them")},
 	}
 	if operator {
 		lines = append(lines, [2]string{"/approvals pause REASON", v.t("nothing new starts and nothing can be approved; said in the channels")},

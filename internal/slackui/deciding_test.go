@@ -214,7 +214,7 @@ func TestEditAndApprove(t *testing.T) {
 			t.Errorf("resolved as %+v", got)
 		}
 		w.settled()
-		for _, phrase := range []string{"Changed by", "rm -rf /tmp/x", "strike"} {
+		for _, phrase := range []string{"Edited and approved by", "What was changed:", "rm -rf /tmp/x", "strike"} {
 			if s := string(w.cards(root)[0].Blocks); !strings.Contains(s, phrase) {
 				t.Errorf("the card doesn't say %q: %s", phrase, s)
 			}

@@ -32,6 +32,9 @@ func (v *renderer) answerFile(run *ledger.Run) rendering {
 	return r
 }
 
+// documentTitle is what people see that file called.
+const documentTitle = "answer.md"
+
 // documentName is the name of the file with a run's answer. It has the whole name of the run in it: that is what it is
 // found by.
 func documentName(run string) string {
@@ -41,7 +44,7 @@ func documentName(run string) string {
 // sendFile uploads a thing that is a file, and takes in the answer as sendPost does.
 func (o *outbox) sendFile(ctx context.Context, t *thing, out rendering) (id string, err error) {
 	sent, err := o.client.api.UploadFileContext(ctx, slack.UploadFileParameters{
-		Reader: bytes.NewReader(out.file.content), FileSize: len(out.file.content), Filename: out.file.name, Title: "answer.md",
+		Reader: bytes.NewReader(out.file.content), FileSize: len(out.file.content), Filename: out.file.name, Title: documentTitle,
 		Channel: t.place.Channel, ThreadTimestamp: t.place.Thread,
 	})
 	if err != nil {

@@ -52,12 +52,11 @@ func pointsElsewhere(run *ledger.Run, a *ledger.Approval, slot int) bool {
 func postedAt(run *ledger.Run, a *ledger.Approval, slot int) (ledger.Posted, bool) {
 	id := cardOf(a.Approval, slot)
 	if a.Together {
-		asked := asksInOrder(run)
-		for _, c := range asked {
+		for _, c := range run.Calls {
 			if c.Approval != a {
 				continue
 			}
-			if set, ok := sets(run, asked)[seat{c.ID, slot}]; ok {
+			if set, ok := sets(run, askedWith(run, c))[seat{c.ID, slot}]; ok {
 				id = set
 			}
 		}

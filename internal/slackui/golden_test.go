@@ -81,6 +81,7 @@ func inApprovalsChannel() *story {
 		shell("date")(r)
 		r.Place = ledger.Place{Team: "T0TEAM", Channel: "C0GENERAL", Thread: "1.1"}
 		r.Elsewhere, r.Only = []ledger.Place{{Team: "T0TEAM", Channel: "C0OPS"}}, true
+		r.Site = "https://local.slack.test/"
 	}).shown("call_1")
 }
 

@@ -337,14 +337,12 @@ func (g coverage) lines() []*phrase {
 		lines = append(lines, v.phrase().form("Exactly this call, with exactly these arguments; another one asks", nil))
 	}
 	for i, name := range g.names {
-		named := func(p *phrase) { p.name(v.member(name)) }
 		switch {
 		case g.exact:
 		case slices.Contains(g.form.Any, i):
-			lines = append(lines, v.phrase().form("{argument} may be *anything*, or missing", slots{"argument": named}))
+			lines = append(lines, v.anything(name))
 		default:
-			value := func(p *phrase) { p.name(v.line(string(g.args[name]), maxValueChars)) }
-			lines = append(lines, v.phrase().form("{argument} is exactly {value}", slots{"argument": named, "value": value}))
+			lines = append(lines, v.exactly(name, g.args[name], maxValueChars))
 		}
 	}
 	if !g.exact {
@@ -359,6 +357,19 @@ func (g coverage) lines() []*phrase {
 		return append(lines, v.phrase().form("In *every* conversation that works in the same directory", nil))
 	}
 	return append(lines, v.phrase().form("Only in this conversation", nil))
+}
+
+// exactly is the condition that an argument has one value.
+func (v *renderer) exactly(name string, value json.RawMessage, most int) *phrase {
+	return v.phrase().form("{argument} is exactly {value}", slots{
+		"argument": func(p *phrase) { p.name(v.member(name)) },
+		"value":    func(p *phrase) { p.name(v.line(string(value), most)) },
+	})
+}
+
+// anything is the condition that an argument is free.
+func (v *renderer) anything(name string) *phrase {
+	return v.phrase().form("{argument} may be *anything*, or missing", slots{"argument": func(p *phrase) { p.name(v.member(name)) }})
 }
 
 // member is the name of an argument as it is shown: quoted, where there would be nothing to see.
@@ -377,12 +388,16 @@ func (p *phrase) name(shown string) {
 
 // summary is what is covered as one text, as the form shows it.
 func (g coverage) summary() string {
-	q := g.v.request(g.a)
-	parts := []string{q.tool + g.v.t(": ") + q.summary}
+	var parts []string
+	if g.exact { // the form shows the arguments themselves
+		for _, name := range g.names {
+			parts = append(parts, g.v.exactly(name, g.args[name], maxValueChars).plain.String())
+		}
+	}
 	for _, line := range g.lines() {
 		parts = append(parts, line.plain.String())
 	}
-	return strings.Join(parts, g.v.t("; "))
+	return g.v.request(g.a).tool + g.v.t(": ") + strings.Join(parts, g.v.t("; "))
 }
 
 // grantForm is the form itself; false: no grant can be about that.
@@ -392,9 +407,9 @@ func (v *renderer) grantForm(a *ledger.Approval, f grantForm) (slack.ModalViewRe
 	if !ok || q.secrets > 0 || len(a.Requesters) == 0 {
 		return slack.ModalViewRequest{}, false
 	}
-	title := v.t("Allow for This Thread")
+	title := v.t("Allow for this thread")
 	if f.Scope == ledger.GrantAlways {
-		title = v.t("Allow Always")
+		title = v.t("Allow always")
 	}
 	var rows []slack.RichTextElement
 	for _, line := range g.lines() {

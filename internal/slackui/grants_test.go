@@ -82,7 +82,7 @@ func TestAGrantIsGivenWithAnApproval(t *testing.T) {
 		if got := time.Until(b.Until); got > 4*time.Hour || got < 4*time.Hour-time.Minute {
 			t.Errorf("until in %s", got)
 		}
-		want := "write_file: Write a.txt; content may be anything, or missing; path is exactly \"a.txt\"; There is no other argument; Nobody but @" + w.user("alice") + " asked for it; Only in this conversation"
+		want := "write_file: content may be anything, or missing; path is exactly \"a.txt\"; There is no other argument; Nobody but @" + w.user("alice") + " asked for it; Only in this conversation"
 		if b.Summary != want {
 			t.Errorf("the summary is %q, not %q", b.Summary, want)
 		}
@@ -91,6 +91,33 @@ func TestAGrantIsGivenWithAnApproval(t *testing.T) {
 			t.Errorf("the card doesn't say what was allowed: %s", last.Blocks)
 		}
 	}, grantable)
+}
+
+// A list says of a grant what it allows, whole and first: a value that tells it from another isn't cut off.
+func TestAGrantInAList(t *testing.T) {
+	v := testRenderer()
+	long := strings.Repeat("x", 90)
+	g := approvals.Grant{By: bob, Used: 1, Body: ledger.GrantGiven{
+		Scope: ledger.GrantThread, Tool: "write_file", Place: ledger.Place{Channel: "C0GENERAL"}, Uses: 3, Until: time.Unix(2e9, 0),
+		Arguments: map[string]json.RawMessage{"path": json.RawMessage(`"` + long + `/b.txt"`)}, Any: []string{"content"},
+		Requesters: []ledger.Person{alice.Person()}, Summary: "write_file: Write a.txt (3 bytes); and so on",
+	}}
+	raw := jsonOf(v.grantLine(g))
+	at := 0
+	for _, want := range []string{"write_file", "path", long + `/b.txt`, "content", "anything", "for ", alice.ID, "only in its conversation in ", "C0GENERAL", "until ", "1 of 3 times", bob.ID} {
+		i := strings.Index(raw[at:], want)
+		if i < 0 {
+			t.Fatalf("%q is missing, or not in its place, in %s", want, raw)
+		}
+		at += i
+	}
+	if strings.Contains(raw, "3 bytes") {
+		t.Errorf("it says what isn't granted: %s", raw)
+	}
+	g.Body.Scope = ledger.GrantAlways
+	if raw := jsonOf(v.grantLine(g)); !strings.Contains(raw, `"every"`) || strings.Contains(raw, "C0GENERAL") {
+		t.Errorf("a grant for everywhere: %s", raw)
+	}
 }
 
 // A form counts only for the ticks that its words are about.

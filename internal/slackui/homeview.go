@@ -220,8 +220,7 @@ func (v *renderer) homeAsk(run *ledger.Run, c *ledger.Call, link string, paused 
 	q := v.request(a)
 	v = v.knowing(q.hits)
 	whole := weightOf(q.body) <= homeContent
-	card := v.pendingCard(q, c, run, a.Until(), usualRoom.half(), whole)
-	blocks := slices.DeleteFunc(card, func(b slack.Block) bool { return b.BlockType() == slack.MBTAction })
+	blocks := v.pendingCard(q, c, run, a.Until(), usualRoom.half(), whole)
 	var buttons []slack.BlockElement
 	if whole && q.approvable(a) && !paused {
 		b := v.approve(q, a)
@@ -239,7 +238,25 @@ func (v *renderer) homeAsk(run *ledger.Run, c *ledger.Call, link string, paused 
 		}
 		blocks = append(blocks, note(where))
 	}
-	return append(blocks, slack.NewActionBlock(fmt.Sprintf("%s.home.%d", a.Approval, len(a.Votes)), buttons...))
+	for i, b := range blocks { // in place of the card's
+		if b.BlockType() == slack.MBTAction {
+			blocks[i] = slack.NewActionBlock(fmt.Sprintf("%s.home.%d", a.Approval, len(a.Votes)), buttons...)
+		}
+	}
+	return blocks
+}
+
+// conditionName is what a condition is called here; one that isn't known keeps its name.
+func (v *renderer) conditionName(name string) string {
+	switch name {
+	case "journal":
+		return v.t("Journal")
+	case "slack":
+		return "Slack"
+	case "model":
+		return v.t("Model")
+	}
+	return v.line(name, maxNameChars)
 }
 
 func (v *renderer) homeGrants(grants []approvals.Grant) (blocks []slack.Block) {
@@ -265,7 +282,7 @@ func (v *renderer) operationsBlocks(p page) []slack.Block {
 		if err := c.Err(); err != nil {
 			state = v.line(err.Error(), maxReasonChars)
 		}
-		health.say(v.line(c.Name, maxNameChars) + v.t(": ") + state + "\n")
+		health.say(v.conditionName(c.Name)).say(v.t(": ") + state + "\n")
 	}
 	waiting := 0
 	for _, n := range slices.Sorted(maps.Values(p.backlog)) {

@@ -82,8 +82,12 @@ func TestHomeFitsSlack(t *testing.T) {
 			p.runs = append(p.runs, homeRun{fmt.Sprintf("run_%d", i), paragraph(linked(short(text("asked"), 80)+"x", "https://x.slack.com/"))})
 		}
 		grants := rapid.IntRange(0, 40).Draw(t, "grants")
+		arguments := map[string]json.RawMessage{}
+		for i := range rapid.IntRange(0, 9).Draw(t, "arguments") {
+			arguments[text("argument")+fmt.Sprint(i)] = json.RawMessage(text("value"))
+		}
 		for i := range grants {
-			p.grants = append(p.grants, approvals.Grant{ID: fmt.Sprint(i), By: by, Used: 1, Body: ledger.GrantGiven{Summary: text("grant") + "x", Uses: 5, Until: time.Unix(2e9, 0)}})
+			p.grants = append(p.grants, approvals.Grant{ID: fmt.Sprint(i), By: by, Used: 1, Body: ledger.GrantGiven{Summary: text("grant") + "x", Tool: text("tool"), Arguments: arguments, Uses: 5, Until: time.Unix(2e9, 0)}})
 		}
 		p.condition = []Condition{{"journal", func() error { return nil }}, {"slack", func() error { return errors.New(text("trouble")) }}}
 		p.facts = []Fact{{"APPROVALBOT_APPROVERS", text("value")}}

@@ -106,6 +106,7 @@ func (b *book) pausingOf(t *thing) *pausing {
 
 // forgetNotice drops a notice that is settled.
 func (b *book) forgetNotice(t *thing) {
+	b.lift(t)
 	delete(b.things, t.Thing)
 	delete(b.dirty, t)
 }
@@ -238,7 +239,8 @@ func (o *outbox) loadPause(ctx context.Context, e ledger.Event, stands map[ledge
 		case was.settled:
 			o.book.forgetNotice(t)
 		default:
-			t.channel, t.ts, t.confirmed, t.recorded = was.channel, was.ts, was.confirmed, true
+			o.book.stand(t, was.channel, was.ts)
+			t.confirmed, t.recorded = was.confirmed, true
 		}
 	}
 	return nil

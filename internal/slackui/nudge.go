@@ -92,6 +92,9 @@ func (v *renderer) nudge(run *ledger.Run, c *ledger.Call, id string) (out render
 	out = rendering{thing: ledger.Thing{Kind: kindNudge, ID: id}, run: run.ID}
 	p := v.phrase()
 	if a.Resolved != nil {
+		q := v.request(a)
+		v = v.knowing(q.hits)
+		p.strong(q.summary).say(" · ") // of several in a conversation, which one
 		v.nudged(p, a)
 		out.text, out.blocks = fallback(p.plain.String()), []slack.Block{richText(paragraph(p.elements...))}
 		return out, true

@@ -103,7 +103,7 @@ func TestNudgesAfterTheEnd(t *testing.T) {
 			out, final := v.nudge(&s.run, c, n.id())
 			again, _ := anyones.nudge(&s.run, c, n.id())
 			shown := checkMessage(out).shown.String()
-			if !final || out.hash() != again.hash() || !strings.Contains(shown, says) || strings.Contains(shown, "date") {
+			if !final || out.hash() != again.hash() || !strings.Contains(shown, says) || !strings.Contains(shown, "Run date") || !strings.Contains(out.text, "Run date") {
 				t.Errorf("%s: final %t, computable %t: %s", n.id(), final, out.hash() == again.hash(), shown)
 			}
 		}

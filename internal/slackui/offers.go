@@ -125,8 +125,7 @@ func (b *book) spent(t *thing) bool {
 // drop forgets a message that was withdrawn.
 func (b *book) drop(t *thing) {
 	id := messageOf(t)
-	delete(b.things, t.Thing)
-	delete(b.dirty, t)
+	b.remove(t)
 	delete(b.mail, id)
 	delete(b.withdrawn, id)
 }

@@ -333,7 +333,10 @@ func (o *outbox) update(ctx context.Context, t *thing, now time.Time) time.Time 
 	}
 	// Before anything is rendered: thousands of cards may wait for their turn.
 	if at := o.updates.at(now, reserve); at.After(now) {
-		return at
+		if !o.answerClick(ctx, t, now) {
+			return at
+		}
+		return time.Time{}
 	}
 	out := o.book.render(t, o.renderer, now)
 	final := out.final
@@ -420,7 +423,8 @@ func (o *outbox) posted(t *thing, ts string, out wanted, a answer) {
 	now := time.Now()
 	switch a.verdict {
 	case confirmed:
-		t.channel, t.ts, t.confirmed, t.final = t.place.Channel, ts, out.hash(), out.final && !t.reopened
+		o.book.stand(t, t.place.Channel, ts)
+		t.confirmed, t.final = out.hash(), out.final && !t.reopened
 		t.tries, t.noes, t.notBefore, t.updated = 0, 0, time.Time{}, now
 		return
 	case limited:
@@ -571,7 +575,7 @@ func (o *outbox) abandon(ctx context.Context, t *thing) {
 		o.log.Error("a message that can't be edited could not be recorded as such", "kind", t.Kind, "id", t.ID, "error", err)
 		return
 	}
-	t.leave(ts)
+	o.book.leave(t, ts)
 }
 
 // unshowable tells the registry which asks can't be put to anybody here, so that nobody waits for an answer: those of
@@ -744,7 +748,8 @@ func (o *outbox) search(ctx context.Context, t *thing) {
 	switch {
 	case t.stands(): // a click was faster
 	case a.verdict == confirmed && ts != "":
-		t.channel, t.ts, t.confirmed = t.place.Channel, ts, ""
+		o.book.stand(t, t.place.Channel, ts)
+		t.confirmed = ""
 		o.uploaded(t, now)
 	case a.verdict == confirmed:
 		if t.looks--; t.looks > 0 {

@@ -3,6 +3,7 @@ package slackui
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -218,13 +219,42 @@ func shortRun(id string) string {
 	return id
 }
 
-// grantLine is a grant in one line.
+// What a list shows of a grant: more than people grant, and so much that a list of the longest ones still fits.
+const (
+	listedArguments = 6
+	listedValue     = 120 // characters
+)
+
+// grantLine is a grant in a list. What it allows comes first and is made of the grant itself, not cut from the words of
+// the form: the tool, the arguments that have to be so, then those that are free, for whom, where, and until when.
 func (v *renderer) grantLine(g approvals.Grant) *slack.RichTextSection {
+	b := g.Body
 	p := v.phrase()
-	p.elements = append(p.elements, bold(v.line(g.Body.Summary, maxSummaryChars)))
-	p.form(" · given by {who} · until {at} · used {used}", slots{
-		"who": doer(g.By), "at": moment(g.Body.Until),
-		"used": func(p *phrase) { p.say(v.tf("%d of %d times", g.Used, g.Body.Uses)) },
+	p.elements = append(p.elements, bold(v.member(b.Tool)))
+	var lines []*phrase
+	for _, name := range slices.Sorted(maps.Keys(b.Arguments)) {
+		lines = append(lines, v.exactly(name, b.Arguments[name], listedValue))
+	}
+	for _, name := range b.Any {
+		lines = append(lines, v.anything(name))
+	}
+	if more := len(lines) - listedArguments; more > 0 {
+		lines = append(lines[:listedArguments], v.phrase().say(v.count(more, "more argument", "more arguments")))
+	}
+	for _, line := range lines {
+		p.say(" · ")
+		p.elements = append(p.elements, line.elements...)
+	}
+	p.say(" · ").form("for {who}", slots{"who": func(p *phrase) { v.people(p, actorsOf(b.Requesters, ledger.Actor{})) }})
+	p.say(" · ")
+	if b.Scope == ledger.GrantAlways {
+		p.form("in *every* conversation", nil)
+	} else {
+		p.form("only in its conversation in {place}", slots{"place": func(p *phrase) { p.channel(b.Place.Channel) }})
+	}
+	p.form(" · until {at} · used {used} · given by {who}", slots{
+		"who": doer(g.By), "at": moment(b.Until),
+		"used": func(p *phrase) { p.say(v.tf("%d of %d times", g.Used, b.Uses)) },
 	})
 	return paragraph(p.elements...)
 }

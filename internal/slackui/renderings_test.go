@@ -88,6 +88,7 @@ func placePayloads(v *renderer, content string) (all []payload) {
 			s := askAbout("command", content, func(r *ledger.ApprovalRequested) {
 				r.Place = ledger.Place{Team: "T0TEAM", Channel: "C0GENERAL", Thread: "1.1"}
 				r.Elsewhere, r.Only = []ledger.Place{there}, only && !direct
+				r.Site = "https://local.slack.test/"
 			})
 			c, until := s.call("call_1"), start.Add(time.Hour)
 			for range 2 {

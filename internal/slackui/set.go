@@ -186,7 +186,7 @@ func jsonOf(e slack.RichTextElement) string {
 
 // setID is the set that these asks stand in, at the place that is rendered for.
 func (v *renderer) setID(run *ledger.Run, members []*member) string {
-	shared := sets(run, asksInOrder(run))
+	shared := sets(run, askedWith(run, members[0].c))
 	return shared[seat{members[0].c.ID, v.slot()}].ID
 }
 

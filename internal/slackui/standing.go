@@ -103,7 +103,8 @@ func (o *outbox) adopt(approval string, c *click) {
 	}
 	for _, t := range o.book.byAsk[approval] {
 		if !t.stands() && at(t.place, c) {
-			t.channel, t.ts, t.confirmed = c.channel, c.ts, ""
+			o.book.stand(t, c.channel, c.ts)
+			t.confirmed = ""
 			o.book.dirty[t] = true
 			o.poke()
 			return

@@ -32,7 +32,7 @@ type thing struct {
 	ledger.Thing
 	order  int64        // of creation: older ones go first
 	run    string       // empty while a message waits for its turn
-	calls  []string     // whose asks it carries, in the order of the asks
+	calls  []string     // whose asks it carries, in the order in which the run made them
 	slot   int          // of an ask: 0 where its run talks, else which of ApprovalRequested.Elsewhere, from 1
 	part   int          // of an answer
 	nudged string       // of a nudge: the call whose ask it is about
@@ -62,6 +62,7 @@ type thing struct {
 	updated   time.Time // of a progress: when it was last sent
 	minor     bool      // of a card that waits: all that is new on it is that people were reminded
 	passing   time.Time // of a card: until when it is left as it is, because its call will hardly take longer
+	address   address   // of a card: where a click can be answered with it
 	shaky     time.Time // an update that may still arrive out of order was sent until then
 }
 
@@ -96,7 +97,7 @@ func (t *thing) leave(ts string) {
 	t.channel, t.ts, t.confirmed, t.frozen = "", "", "", ""
 	t.recorded, t.final, t.looks, t.tries, t.noes = false, false, 0, 0, 0
 	t.untils, t.shows, t.told = nil, nil, nil
-	t.notBefore, t.shaky = time.Time{}, time.Time{}
+	t.notBefore, t.shaky, t.address = time.Time{}, time.Time{}, address{}
 }
 
 // A book is the reading of the journal that the outbox brings to Slack: the runs that have a place there and aren't
@@ -106,6 +107,7 @@ type book struct {
 	runs    map[string]*ledger.Run
 	mail    map[int64]ledger.Event // messages that start runs, until their run is settled
 	things  map[ledger.Thing]*thing
+	stands  map[[2]string]*thing // by channel and ts: what is known to stand there
 	byRun   map[string][]*thing
 	byAsk   map[string][]*thing // the messages that carry an ask, by approvalId
 	dirty   map[*thing]bool     // may have to be sent, recorded or settled
@@ -125,7 +127,7 @@ type book struct {
 
 func newBook() *book {
 	return &book{
-		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{},
+		runs: map[string]*ledger.Run{}, mail: map[int64]ledger.Event{}, things: map[ledger.Thing]*thing{}, stands: map[[2]string]*thing{},
 		waits: map[string][]int64{}, current: map[string]string{}, kept: map[int64]bool{}, withdrawn: map[int64]ledger.Event{},
 		byRun: map[string][]*thing{}, byAsk: map[string][]*thing{}, dirty: map[*thing]bool{}, writing: map[string]*writing{},
 		pauses: map[int64]*pausing{},
@@ -156,7 +158,7 @@ func (b *book) apply(e ledger.Event, r *renderer) {
 	run.Apply(e)
 	b.queue(e)
 	b.written(e)
-	b.sync(run, r)
+	b.follow(run, e, r)
 	b.touch(e)
 	if run.Settled || run.Finished != nil && len(b.byRun[run.ID]) == 0 {
 		b.forget(run)
@@ -201,34 +203,80 @@ func (b *book) load(run *ledger.Run, message ledger.Event, r *renderer) {
 			continue
 		}
 		if p.Settled && t.movable(p.Gone) {
-			t.leave(p.TS)
+			b.leave(t, p.TS)
 			t.looks = 1
 			continue
 		}
-		t.channel, t.ts, t.confirmed, t.recorded = p.Channel, p.TS, p.Rendering, true
+		b.stand(t, p.Channel, p.TS)
+		t.confirmed, t.recorded = p.Rendering, true
 		t.looks, t.settled, t.gone = 0, p.Settled, p.Gone
 	}
 }
 
 // sync makes the things that the run now has.
 func (b *book) sync(run *ledger.Run, r *renderer) {
+	b.progress(run)
+	asked := asksInOrder(run)
+	b.carry(run, asked)
+	for _, c := range asked {
+		b.nudge(run, c)
+	}
+	b.answers(run, r)
+}
+
+// follow makes the things that the run has since an event: the same as sync, without looking at everything that the run has
+// done so far. A run may make hundreds of calls.
+func (b *book) follow(run *ledger.Run, e ledger.Event, r *renderer) {
+	c := run.Call(e.Call)
+	asked := c != nil && c.Approval != nil
+	switch body := e.Body.(type) {
+	case *ledger.RunStarted:
+		b.sync(run, r)
+	case *ledger.ApprovalRequested, *ledger.ApprovalEscalated:
+		if asked {
+			b.carry(run, askedWith(run, c))
+			b.nudge(run, c)
+		}
+	case *ledger.ApprovalReminded:
+		if asked {
+			b.nudge(run, c)
+		}
+	case *ledger.MessagePosted:
+		b.nudgeAt(run, body.Thing)
+	case *ledger.MessageSettled:
+		b.nudgeAt(run, body.Thing)
+	default:
+		b.answers(run, r)
+	}
+}
+
+// nudgeAt makes the nudges that had to wait until it is known where their card stands.
+func (b *book) nudgeAt(run *ledger.Run, id ledger.Thing) {
+	if t := b.things[id]; t != nil {
+		for _, c := range b.asks(t) {
+			b.nudge(run, c)
+		}
+	}
+}
+
+// answers makes the messages of the run's end.
+func (b *book) answers(run *ledger.Run, r *renderer) {
+	if run.Finished == nil || run.Started.Place.Channel == "" {
+		return
+	}
+	for i, answer := range r.answer(run) {
+		b.thing(answer.thing, run.ID, run.Started.Place).part = i
+	}
+}
+
+// progress makes the message about the run, or takes over that of the message which waited for its turn.
+func (b *book) progress(run *ledger.Run) {
 	place := run.Started.Place
 	if run.Started.Program == "" && place.Channel != "" { // another program's ask is its card, and nothing else
 		t := b.thing(progressOf(run.Started.Message), run.ID, place)
 		if t.run == "" {
 			t.run, t.notBefore = run.ID, time.Time{}
 			b.byRun[run.ID] = append(b.byRun[run.ID], t)
-		}
-	}
-	b.carry(run)
-	for _, c := range run.Calls {
-		if c.Approval != nil {
-			b.nudge(run, c)
-		}
-	}
-	if run.Finished != nil && place.Channel != "" {
-		for i, answer := range r.answer(run) {
-			b.thing(answer.thing, run.ID, place).part = i
 		}
 	}
 }
@@ -269,6 +317,7 @@ func (b *book) touch(e ledger.Event) {
 				t.final, t.reopened = false, true // who had it asked again is to be written on it
 			}
 			b.dirty[t] = true
+			t.address.tried = t.address.tried && !about
 			if t.noes > 0 && t.stands() && (ends || about) {
 				t.notBefore = time.Time{} // it has something else to say; the limits hold all the same
 			}
@@ -279,8 +328,7 @@ func (b *book) touch(e ledger.Event) {
 // forget drops a run of which nothing will change any more.
 func (b *book) forget(run *ledger.Run) {
 	for _, t := range b.byRun[run.ID] {
-		delete(b.things, t.Thing)
-		delete(b.dirty, t)
+		b.remove(t)
 	}
 	for _, c := range run.Calls {
 		if c.Approval != nil {
@@ -308,23 +356,46 @@ func (b *book) ask(approval string) (*ledger.Call, *ledger.Run) {
 }
 
 // at finds the thing that stands in a message.
-func (b *book) at(channel, ts string) *thing {
-	for _, t := range b.things {
-		if t.channel == channel && t.ts == ts {
-			return t
-		}
+func (b *book) at(channel, ts string) *thing { return b.stands[[2]string{channel, ts}] }
+
+// stand takes in where a thing stands.
+func (b *book) stand(t *thing, channel, ts string) {
+	b.lift(t)
+	t.channel, t.ts = channel, ts
+	if ts != "" {
+		b.stands[[2]string{channel, ts}] = t
 	}
-	return nil
+}
+
+// lift forgets where a thing stands.
+func (b *book) lift(t *thing) {
+	if at := [2]string{t.channel, t.ts}; b.stands[at] == t {
+		delete(b.stands, at)
+	}
+}
+
+// leave takes in that a thing's message can't be edited any more.
+func (b *book) leave(t *thing, ts string) {
+	b.lift(t)
+	t.leave(ts)
+}
+
+// remove drops a thing that nothing will change about any more.
+func (b *book) remove(t *thing) {
+	b.lift(t)
+	delete(b.things, t.Thing)
+	delete(b.dirty, t)
 }
 
 // asks are those that a thing carries, with their calls, in the order of the calls.
-func (b *book) asks(t *thing) (calls []*ledger.Call) {
+func (b *book) asks(t *thing) []*ledger.Call {
 	run := b.runs[t.run]
-	if run == nil {
+	if run == nil || len(t.calls) == 0 {
 		return nil
 	}
-	for _, c := range run.Calls {
-		if c.Approval != nil && slices.Contains(t.calls, c.ID) {
+	calls := make([]*ledger.Call, 0, len(t.calls))
+	for _, id := range t.calls {
+		if c := run.Call(id); c != nil && c.Approval != nil {
 			calls = append(calls, c)
 		}
 	}

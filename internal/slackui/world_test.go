@@ -351,6 +351,33 @@ func (w *world) events(kind string) []ledger.Event {
 	return out
 }
 
+// followed makes sure that the book has all the things that the journal gives, although it looks at no more than each event
+// is about.
+func (w *world) followed() {
+	w.t.Helper()
+	b := newBook()
+	for _, e := range w.events("") {
+		b.apply(e, w.ui.renderer)
+		run := b.runs[e.Run]
+		if run == nil {
+			continue
+		}
+		calls, n := map[ledger.Thing][]string{}, len(b.things)
+		for id, t := range b.things {
+			calls[id] = slices.Clone(t.calls)
+		}
+		b.sync(run, w.ui.renderer)
+		if len(b.things) != n {
+			w.t.Fatalf("%s (%d): %d things, and %d when all of the run is looked at", e.Kind(), e.Seq, n, len(b.things))
+		}
+		for id, t := range b.things {
+			if !slices.Equal(t.calls, calls[id]) {
+				w.t.Fatalf("%s (%d): %v carries %v, and %v when all of the run is looked at", e.Kind(), e.Seq, id, calls[id], t.calls)
+			}
+		}
+	}
+}
+
 // settled waits until nothing in Slack will change any more.
 func (w *world) settled() {
 	w.t.Helper()
@@ -359,6 +386,7 @@ func (w *world) settled() {
 		waiting, _ := w.journal.WaitingMessages(w.t.Context())
 		return err == nil && len(runs) == 0 && len(waiting) == 0
 	})
+	w.followed()
 }
 
 // ended checks that a card is over: no buttons, and it says so.

@@ -297,7 +297,7 @@ export async function confirmed(confirm) {
 
 function overflow(element, blockID, scene) {
   const note = h("span", {});
-  const toggle = iconButton("more", "More actions", { class: "button button-quiet", dataset: tags(element, blockID) });
+  const toggle = iconButton("more", "More actions", { class: "button button-more", dataset: tags(element, blockID) });
   const take = async (option) => {
     if (element.confirm && !(await confirmed(element.confirm))) return;
     if (option.url) window.open(option.url, "_blank", "noopener,noreferrer");

@@ -103,12 +103,13 @@ export class Modals {
     this.first()?.focus();
   }
 
-  // first is where somebody begins: at what is wrong, else where something is to be entered.
+  // first is where somebody begins: at what is wrong, else where something is to be entered, else at the top. A button
+  // isn't one to begin at: the first one may stand below pages of text that nobody would have read.
   first() {
     const find = (selector) => this.element.querySelector(selector);
     const wrong = find("[aria-invalid]");
     if (wrong?.localName === "fieldset") return wrong.querySelector("input");
-    return wrong ?? find("[autofocus]") ?? find(".dialog-body :is(.field, select, .tick input)") ?? find(".dialog-body button") ?? find(".dialog-foot button");
+    return wrong ?? find("[autofocus]") ?? find(".dialog-body :is(.field, select, .tick input)") ?? find(".dialog-body");
   }
 
   // values are what was entered, by block and action.
