@@ -383,7 +383,7 @@ func TestRandomPayloads(t *testing.T) {
 }
 
 // ours are the words with Latin letters that are the same in every language: names, and what Slack replaces.
-var ours = regexp.MustCompile(`<!date\^[^>]*>|<[@!][^>]*>|\{(?:date_short_pretty|time|time_secs)\}|\\[ux]\{[0-9A-F×]+\}|sha256:[0-9a-f]{8}|` +
+var ours = regexp.MustCompile(`<!date\^[^>]*>|<[@!][^>]*>|\{(?:date_short_pretty|time|time_secs)\}|\\[ux]\{[0-9A-F×]+\}|S0ONCALL|sha256:[0-9a-f]{8}|` +
 	`approvalbot(?: audit show \S+| doctor)?|APPROVALBOT_[A-Z]+|answer\.md|(?:answer-)?run[-_][0-9a-z-]+(?:\.md)?|/approvals(?: [a-zA-Z0-9]+){0,2}|UTC|API|Slack|https?://\S+|U0[A-Z]+|\\ufffd|^(?:shell|null|true)$|echo test`)
 
 var latin = regexp.MustCompile(`\p{Latin}{3,}`)
