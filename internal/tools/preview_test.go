@@ -314,7 +314,7 @@ func TestDescribeInChinese(t *testing.T) {
 		}},
 		{&editFile{w}, `{"path":"a.txt","old_string":"x","new_string":"y","version":"sha256:00000000000000000000000000000000"}`, Preview{
 			Summary: "修改 a.txt", Target: "a.txt", Kind: KindDiff, Body: "-x\n+y",
-			Notes: []string{"仅当该文本恰好出现一次时才替换。", "仅当文件仍是代理所知的版本（sha256:00000000000000000000000000000000）时。"},
+			Notes: []string{"仅当该文本恰好出现一次时才替换。", "仅当文件仍是智能体所知的版本（sha256:00000000000000000000000000000000）时。"},
 		}},
 	} {
 		got, err := c.tool.Describe(json.RawMessage(c.args))
