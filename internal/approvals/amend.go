@@ -80,22 +80,21 @@ func (r *Registry) Find(approvalID string) (Snapshot, bool) {
 // MayDecide tells whether somebody may decide so, before they are shown a form for it; what counts is what the decision
 // itself is answered. The error is a [*RefusedError], or says that there is nothing to decide.
 func (r *Registry) MayDecide(ctx context.Context, approvalID string, t ledger.ResolutionType, by ledger.Actor) error {
-	a := r.find(approvalID)
-	if a == nil {
-		snap, res, opened, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
-		if err != nil {
-			return err
-		}
-		if opened == nil {
-			return over(snap, res)
-		}
-		a = opened
+	a, err := r.undecided(ctx, approvalID)
+	if err != nil {
+		return err
 	}
-	if res := r.resolution(a); res != nil {
-		return r.overNow(a)
-	}
-	_, err := r.mayDecide(ctx, r.who(a), Decision{Type: t, By: by})
+	_, err = r.mayDecide(ctx, r.who(a), Decision{Type: t, By: by})
 	return err
+}
+
+// undecided is an ask that still waits; if it is over, the error says how it ended.
+func (r *Registry) undecided(ctx context.Context, approvalID string) (*ask, error) {
+	a, err := r.held(ctx, r.find(approvalID), ledger.ClaimApproval(approvalID))
+	if err == nil && r.resolution(a) != nil {
+		err = r.overNow(a)
+	}
+	return a, err
 }
 
 // overNow is the error that says how an ask ended that is over.
@@ -111,19 +110,9 @@ func (r *Registry) overNow(a *ask) error {
 // Nil: the change stands; the outcome says whether their approval counted with it, and whether that ended it.
 // [*ChangedError]: somebody else changed it first. [ErrUnchanged]: there is nothing to change. All else is as of Resolve.
 func (r *Registry) Amend(ctx context.Context, approvalID string, m Amendment) (Outcome, error) {
-	a := r.find(approvalID)
-	if a == nil {
-		snap, res, opened, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
-		if err != nil {
-			return Outcome{}, err
-		}
-		if opened == nil {
-			return Outcome{}, over(snap, res)
-		}
-		a = opened
-	}
-	if res := r.resolution(a); res != nil {
-		return Outcome{}, r.overNow(a)
+	a, err := r.undecided(ctx, approvalID)
+	if err != nil {
+		return Outcome{}, err
 	}
 	next, votes, err := r.requestion(ctx, a, &m)
 	if err != nil {

@@ -34,15 +34,9 @@ func (r *Registry) ExtendCall(ctx context.Context, k Key, by ledger.Actor) (time
 }
 
 func (r *Registry) extendClaimed(ctx context.Context, a *ask, request ledger.Claim, by ledger.Actor) (time.Time, error) {
-	if a == nil {
-		snap, res, opened, err := r.recall(ctx, request)
-		if err != nil {
-			return time.Time{}, err
-		}
-		if opened == nil {
-			return time.Time{}, over(snap, res)
-		}
-		a = opened
+	a, err := r.held(ctx, a, request)
+	if err != nil {
+		return time.Time{}, err
 	}
 	return r.extend(ctx, a, by)
 }

@@ -218,18 +218,11 @@ func (r *Registry) quorum(q Request) int { return max(q.Quorum, r.settings.Quoru
 // MayGrant tells whether somebody may approve an ask and allow more of its kind. If not, the error is a [*RefusedError],
 // or says that the ask is over.
 func (r *Registry) MayGrant(ctx context.Context, approvalID string, by ledger.Actor) error {
-	a := r.find(approvalID)
-	if a == nil {
-		snap, res, opened, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
-		if err != nil {
-			return err
-		}
-		if opened == nil {
-			return over(snap, res)
-		}
-		a = opened
+	a, err := r.undecided(ctx, approvalID)
+	if err != nil {
+		return err
 	}
-	by, err := r.mayDecide(ctx, r.who(a), Decision{Type: ledger.Approved, By: by})
+	by, err = r.mayDecide(ctx, r.who(a), Decision{Type: ledger.Approved, By: by})
 	if err != nil {
 		return err
 	}

@@ -228,6 +228,11 @@ func TestWhoMayGrant(t *testing.T) {
 			if err != nil && (len(w.grants.List(time.Now())) != 0 || w.resolved(p.ID()) != nil) {
 				t.Error("something was granted or decided")
 			}
+			if tt.ok {
+				if err := w.MayGrant(w.ctx(), p.ID(), tt.by); !hasEnded(err) {
+					t.Errorf("by an ask that is over: %v", err)
+				}
+			}
 		})
 	}
 }

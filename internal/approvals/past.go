@@ -19,6 +19,19 @@ func (r *Registry) decidePast(ctx context.Context, request ledger.Claim, d Decis
 	return settled(Outcome{Snapshot: snap, Quorum: snap.Ask.Quorum, Repeated: true}, res, d)
 }
 
+// held is the ask as it is in memory: the one that was found there, or the one that a claim of its request names. One that
+// isn't in memory is over, and the error says how it ended.
+func (r *Registry) held(ctx context.Context, found *ask, request ledger.Claim) (*ask, error) {
+	if found != nil {
+		return found, nil
+	}
+	snap, res, opened, err := r.recall(ctx, request)
+	if err == nil && opened == nil {
+		err = over(snap, res)
+	}
+	return opened, err
+}
+
 // recall reads an ask and its end from the journal. It may have been opened since it was looked for in memory; then it
 // is returned as it is there.
 func (r *Registry) recall(ctx context.Context, request ledger.Claim) (Snapshot, Resolution, *ask, error) {

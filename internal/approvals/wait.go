@@ -107,16 +107,9 @@ func (r *Registry) record(ctx context.Context, a *ask, e ending) error {
 // timeout counted from now; a showing that is known already changes nothing. An ask that is over is a typed error that
 // [Ended] reads.
 func (r *Registry) Shown(ctx context.Context, approvalID string, s Showing) error {
-	a := r.find(approvalID)
-	if a == nil {
-		snap, res, opened, err := r.recall(ctx, ledger.ClaimApproval(approvalID))
-		if err != nil {
-			return err
-		}
-		if opened == nil {
-			return over(snap, res)
-		}
-		a = opened
+	a, err := r.held(ctx, r.find(approvalID), ledger.ClaimApproval(approvalID))
+	if err != nil {
+		return err
 	}
 	if err := a.lock(ctx); err != nil {
 		return fmt.Errorf("record a showing: %w", err)
