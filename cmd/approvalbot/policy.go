@@ -138,7 +138,7 @@ func wants(w policy.Wanted) string {
 		all = append(all, "approval"+who)
 	}
 	if w.Timeout > 0 {
-		all = append(all, "within "+short(w.Timeout))
+		all = append(all, "within "+policy.Brief(w.Timeout))
 	}
 	if w.Confirm {
 		all = append(all, "confirmed")
@@ -150,21 +150,9 @@ func wants(w policy.Wanted) string {
 		all = append(all, "a reminder after "+w.Remind.String())
 	}
 	for _, s := range w.Escalate {
-		all = append(all, "after "+short(s.After)+" also "+strings.Join(s.Approvers, ","))
+		all = append(all, "after "+policy.Brief(s.After)+" also "+strings.Join(s.Approvers, ","))
 	}
 	return strings.Join(all, ", ")
-}
-
-// short is a duration without its zeros: 30m, not 30m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 func counted[N int | int64](n N, what string) string {

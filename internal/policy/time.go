@@ -37,7 +37,7 @@ func (r Remind) String() string {
 		all = append(all, strconv.Itoa(r.Part)+"%")
 	}
 	if r.After > 0 {
-		all = append(all, brief(r.After))
+		all = append(all, Brief(r.After))
 	}
 	if len(all) == 0 && r.Never {
 		return "0%"
@@ -168,11 +168,11 @@ func (l *loader) inTime(m map[string]*yaml.Node, w Wanted) {
 
 // String says the step in a few words.
 func (s Step) String() string {
-	return strings.Join(s.Approvers, ",") + " after " + brief(s.After)
+	return strings.Join(s.Approvers, ",") + " after " + Brief(s.After)
 }
 
-// brief is a duration without its zeros: 30m, not 30m0s.
-func brief(d time.Duration) string {
+// Brief is a duration without its zeros: 30m, not 30m0s.
+func Brief(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
