@@ -34,7 +34,7 @@ func npmServer(t *testing.T, script string) string {
 		return file
 	}
 	const how = "this needs Node.js and the servers that `make servers` installs"
-	if os.Getenv("CI") == "true" {
+	if os.Getenv("CI") != "" {
 		t.Fatal(how)
 	}
 	t.Skip(how)
