@@ -77,22 +77,31 @@ func (s *Server) Click(ctx context.Context, req ActionRequest) (Receipt, error) 
 	return receipt, ctx.Err()
 }
 
+// visibleTo gives a conversation and somebody who can see it.
+func (s *Server) visibleTo(channel, user string) (*timeline, *User, error) {
+	t := s.timelines[channel]
+	if t == nil {
+		return nil, nil, missing("channel_not_found")
+	}
+	u, err := s.actor(user)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.channel.Kind != KindChannel && !t.channel.has(u.ID) {
+		return nil, nil, refuse("user_not_in_channel", "the person can't see that channel")
+	}
+	return t, u, nil
+}
+
 func (s *Server) click(req ActionRequest) (*delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.app.NoInteractivity {
 		return nil, refuse("interactivity_disabled", "the app's manifest does not enable interactivity")
 	}
-	t := s.timelines[req.Channel]
-	if t == nil {
-		return nil, missing("channel_not_found")
-	}
-	u, err := s.actor(req.User)
+	t, u, err := s.visibleTo(req.Channel, req.User)
 	if err != nil {
 		return nil, err
-	}
-	if t.channel.Kind != KindChannel && !t.channel.has(u.ID) {
-		return nil, refuse("user_not_in_channel", "the person can't see that channel")
 	}
 	m := t.find(req.TS)
 	ephemeral := false

@@ -32,16 +32,9 @@ func (s *Server) shortcut(req ShortcutRequest) (*delivery, error) {
 	if _, ok := s.app.shortcut(req.CallbackID, "message"); !ok {
 		return nil, missing("unknown_shortcut")
 	}
-	t := s.timelines[req.Channel]
-	if t == nil {
-		return nil, missing("channel_not_found")
-	}
-	u, err := s.actor(req.User)
+	t, u, err := s.visibleTo(req.Channel, req.User)
 	if err != nil {
 		return nil, err
-	}
-	if t.channel.Kind != KindChannel && !t.channel.has(u.ID) {
-		return nil, refuse("user_not_in_channel", "the person can't see that channel")
 	}
 	m := t.find(req.TS) // what only one person sees has no menu
 	if m == nil || m.Subtype == "tombstone" {
